@@ -115,8 +115,8 @@ class Bundle:
         self.digest = sha256(path / MANIFEST)
         if self.manifest.normaliser != NORMALISER_VERSION:
             raise BundleError(
-                f"bundle {path}: made for normaliser {self.manifest.normaliser}, this version has {NORMALISER_VERSION}: "
-                "compile the checkpoint again after training with this version"
+                f"bundle {path}: made for normaliser {self.manifest.normaliser}, this version has "
+                f"{NORMALISER_VERSION}: train and compile again with this version"
             )
         self._check_files()
 
@@ -130,7 +130,8 @@ class Bundle:
 
     @property
     def targets(self) -> list[str]:
-        return [name.removesuffix(f"/{TARGET_MANIFEST}") for name in self.manifest.files if name.endswith(TARGET_MANIFEST)]
+        suffix = f"/{TARGET_MANIFEST}"
+        return [name.removesuffix(suffix) for name in self.manifest.files if name.endswith(suffix)]
 
     def target(self, name: str) -> TargetManifest:
         if name not in self.targets:
@@ -164,7 +165,9 @@ class Bundle:
             if not path.is_file():
                 raise BundleError(f"bundle {self.path}: {name} is missing")
             if (actual := sha256(path)) != expected:
-                raise BundleError(f"bundle {self.path}: {name} has sha256 {actual[:12]}…, not {expected[:12]}… as released")
+                raise BundleError(
+                    f"bundle {self.path}: {name} has sha256 {actual[:12]}…, not {expected[:12]}… as released"
+                )
 
 
 def write_embeddings(path: Path, *, word: np.ndarray[Any, Any], position: np.ndarray[Any, Any]) -> None:

@@ -49,6 +49,11 @@ def normalise(text: str, *, max_tokens: int) -> str:
     return text[start:end] or text
 
 
+def is_cut(text: str, *, max_tokens: int) -> bool:
+    """Whether ``normalise`` leaves the end of this text out."""
+    return len(text) > max_tokens * MAX_CHARS_PER_TOKEN
+
+
 def _is_outer(character: str) -> bool:
     """Whether this character says nothing at the edge of a query: punctuation and spaces, but not symbols such as $."""
     if character in _MEANINGFUL_PUNCTUATION:

@@ -51,6 +51,11 @@ class Row:
         self.mask = np.zeros((1, 1, tokens, tokens), np.float32)
         self.pool = np.zeros((self.segments, tokens), np.float32)
 
+    @property
+    def longest_query(self) -> int:
+        """Tokens of the longest query that fits, both the row and the table of positions."""
+        return min(self.tokens, len(self._embeddings.position))
+
     def fill(self, queries: Sequence[NDArray[np.int64]]) -> None:
         """Write these queries' token ids (each [n] int64, with special tokens) into the row, in order.
 

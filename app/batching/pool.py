@@ -1,0 +1,213 @@
+"""The pool: the one lock around the queue, the replicas that pull from it, and the way back to the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.batching.queue import BatchQueue, Entry, Row, State
+from app.batching.replica import FinishedRow, Replica
+from app.errors import DeadlineExceeded, NotReady
+
+
+class Outcome(NamedTuple):
+    """What became of one query: its ``result`` (an exception where it failed), and the seconds it took."""
+
+    result: Any
+    queue_s: float
+    inference_s: float
+
+
+class Request:
+    """One request on the event loop and its entries in the queue; ``answered`` resolves to all outcomes, in order."""
+
+    __slots__ = ("answered", "outcomes", "remaining")
+
+    def __init__(self, size: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.answered: asyncio.Future[list[Outcome]] = loop.create_future()
+        self.outcomes: list[Any] = [None] * size
+        self.remaining = size
+
+    def settle(self, entry: Entry, outcome: Outcome) -> None:
+        self.outcomes[entry.index] = outcome
+        self.remaining -= 1
+        if self.remaining == 0 and not self.answered.done():
+            self.answered.set_result(self.outcomes)
+
+    def fail(self, error: Exception) -> None:
+        if not self.answered.done():
+            self.answered.set_exception(error)
+
+
+class ReplicaPool:
+    """Feeds replica threads from the queue and wakes the event loop once for each finished row.
+
+    ``on_row`` is told of each row after its answers are on their way, in the replica's thread;
+    ``on_cancelled`` of how many queries were given up before they ran ("queue") and while they ran ("inference").
+    """
+
+    def __init__(
+        self,
+        *,
+        on_row: Callable[[FinishedRow], None] = lambda _: None,
+        on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._condition = threading.Condition()
+        self._queue: BatchQueue | None = None
+        self._replicas: list[Replica] = []
+        self._idle = 0
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._on_row = on_row
+        self._on_cancelled = on_cancelled
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"<ReplicaPool {self.ready} of {self.size} ready, {self._idle} idle, {self._queue!r}>"
+
+    @property
+    def size(self) -> int:
+        return len(self._replicas)
+
+    @property
+    def ready(self) -> int:
+        return sum(replica.is_ready for replica in self._replicas) if self._queue is not None else 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the replicas of the first start are warm, so that there is a queue."""
+        return self._queue is not None
+
+    @property
+    def queue(self) -> BatchQueue:
+        """Raises ``NotReady`` before the pool is open."""
+        if self._queue is None:
+            raise NotReady("the model is still loading")
+        return self._queue
+
+    async def open(
+        self, replicas: Iterable[Replica], make_queue: Callable[[list[dict[int, float]]], BatchQueue]
+    ) -> None:
+        """Start the replicas, wait until all are warm, then let work in.
+
+        ``make_queue`` gets the seconds by bucket that each measured. Raises what kept a replica from loading.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._replicas = list(replicas)
+        for replica in self._replicas:
+            replica.start()
+        seconds = await asyncio.gather(*(asyncio.wrap_future(replica.warm) for replica in self._replicas))
+        with self._condition:
+            self._queue = make_queue(list(seconds))
+            self._condition.notify_all()
+
+    async def run(
+        self, queries: Sequence[NDArray[np.int64]], *, deadline: float, is_bulk: bool = False
+    ) -> list[Outcome]:
+        """The outcomes of ``queries`` (each [tokens] int64), in order.
+
+        Raises ``NotReady``, ``Overloaded`` or ``PayloadTooLarge`` at once, ``DeadlineExceeded`` at the deadline (in
+        seconds of the pool's clock). Cancelling the caller takes its queries out of the queue.
+        """
+        loop = asyncio.get_running_loop()
+        now = self._clock()
+        request = Request(len(queries), loop)
+        entries = [
+            Entry(ids, enqueued_at=now, deadline=deadline, is_bulk=is_bulk, owner=request, index=index)
+            for index, ids in enumerate(queries)
+        ]
+        with self._condition:
+            ready = self.ready
+            if self._closed or not ready:
+                raise NotReady("no replica of the model is ready")
+            self.queue.offer(entries, now, replicas=ready)
+            self._condition.notify(len(entries))
+        timer = loop.call_later(deadline - now, self._expire, request)
+        try:
+            return await request.answered
+        except asyncio.CancelledError:
+            self._count_cancelled(entries)
+            raise
+        finally:
+            timer.cancel()
+            if request.remaining:
+                with self._condition:
+                    self.queue.abandon(entries)
+
+    def take(self, replica: Replica) -> Row | None:
+        """The next row for this replica; blocks until there is one. Called by replica threads only."""
+        with self._condition:
+            while not self._closed:
+                if self._queue is not None:
+                    row, expired = self._queue.next_row(self._clock(), idle_replicas=self._idle + 1)
+                    if expired:
+                        self._post(self._expire_entries, expired)
+                    if row is not None:
+                        if self._idle and len(self._queue):
+                            self._condition.notify()
+                        return row
+                self._idle += 1
+                try:
+                    self._condition.wait()
+                finally:
+                    self._idle -= 1
+        return None
+
+    def finish(self, finished: FinishedRow) -> None:
+        """Hand a row's results to the event loop, in one wake-up. Called by replica threads only."""
+        self._post(self._settle, finished)
+        self.queue.latency.observe(finished.row.bucket, finished.finished_at - finished.started_at)
+        self._on_row(finished)
+
+    def refuse_waiting(self) -> int:
+        """Answer what still waits with ``NotReady``: the drain has no more time. Returns how many entries that were."""
+        with self._condition:
+            entries = self._queue.drain() if self._queue is not None else []
+        for request in {entry.owner for entry in entries}:
+            request.fail(NotReady("the service is stopping"))
+        return len(entries)
+
+    def close(self, *, timeout_s: float = 5.0) -> None:
+        """Stop the replicas after their running row. Blocks for at most ``timeout_s``."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+        for replica in self._replicas:
+            replica.stop()
+        deadline = time.monotonic() + timeout_s
+        for replica in self._replicas:
+            if replica.ident is not None:
+                replica.join(max(0.0, deadline - time.monotonic()))
+
+    def _post(self, callback: Callable[..., None], *args: Any) -> None:
+        assert self._loop is not None
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(callback, *args)
+
+    def _settle(self, finished: FinishedRow) -> None:
+        """On the event loop: pass each result on, unless its owner is gone."""
+        seconds = finished.finished_at - finished.started_at
+        for entry, result in zip(finished.row.entries, finished.results, strict=True):
+            if entry.state is State.RUNNING:
+                entry.state = State.DONE
+                entry.owner.settle(entry, Outcome(result, finished.started_at - entry.enqueued_at, seconds))
+
+    def _expire_entries(self, entries: Sequence[Entry]) -> None:
+        for request in {entry.owner for entry in entries}:
+            self._expire(request)
+
+    @staticmethod
+    def _expire(request: Request) -> None:
+        request.fail(DeadlineExceeded("the answer did not come before the deadline"))
+
+    def _count_cancelled(self, entries: Sequence[Entry]) -> None:
+        for state, stage in ((State.WAITING, "queue"), (State.RUNNING, "inference")):
+            if count := sum(entry.state is state for entry in entries):
+                self._on_cancelled(stage, count)

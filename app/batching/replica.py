@@ -1,0 +1,184 @@
+"""A replica: one loaded copy of the model, driven by one thread that pulls rows from the pool."""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.backends.base import Backend, Model
+from app.batching.packing import Row as RowBuffers
+from app.batching.queue import Entry, Row
+from app.errors import BackendError, InferenceFailed
+
+logger = logging.getLogger(__name__)
+
+WARMUP_ROWS = 8  # per bucket; the first few pay for caches and lazy set-up
+# Rows in a row of which not a single query succeeded, after which the copy of the model is not trusted any more.
+FAILURES_BEFORE_RELOAD = 3
+RELOAD_BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+
+# Turns the logits [n, labels] of a row into one result a query: what they mean is the task's business, not the batch's.
+Decode = Callable[[NDArray[np.float32]], Sequence[Any]]
+Forward = Callable[[int, Sequence[NDArray[np.int64]]], NDArray[np.float32]]
+
+
+class Canary(Protocol):
+    """Raises ``BackendError`` unless ``forward`` gives the promised answers in this bucket."""
+
+    def __call__(self, bucket: int, forward: Forward) -> None: ...
+
+
+class FinishedRow(NamedTuple):
+    """A row that ran: ``results[i]`` belongs to ``row.entries[i]`` and may be an exception. Times in seconds."""
+
+    row: Row
+    results: Sequence[Any]
+    started_at: float
+    finished_at: float
+    replica: int
+
+
+class Source(Protocol):
+    """Where a replica gets its work and leaves it: the pool."""
+
+    def take(self, replica: Replica) -> Row | None:
+        """The next row; blocks until there is one. ``None`` when the service stops."""
+        ...
+
+    def finish(self, finished: FinishedRow) -> None: ...
+
+
+class Replica(threading.Thread):
+    """Loads the model, proves it on the canary in every bucket, then runs rows until the pool has no more.
+
+    ``warm`` resolves to the seconds of each bucket, or to what kept the replica from loading.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        *,
+        backend: Backend,
+        rows: Mapping[int, RowBuffers],
+        decode: Decode,
+        canary: Canary | None,
+        source: Source,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        super().__init__(name=f"replica-{index}", daemon=True)
+        self.index = index
+        self.warm: Future[dict[int, float]] = Future()
+        self.is_ready = False
+        self._backend = backend
+        self._rows = rows
+        self._decode = decode
+        self._canary = canary
+        self._source = source
+        self._clock = clock
+        self._stop_requested = threading.Event()
+
+    def run(self) -> None:
+        try:
+            model, seconds = self._load()
+        except BaseException as error:
+            self.warm.set_exception(error)
+            return
+        self.is_ready = True
+        self.warm.set_result(seconds)
+        failures = 0
+        while (row := self._source.take(self)) is not None:
+            if self._run_row(row):
+                failures = 0
+                continue
+            failures += 1
+            if failures >= FAILURES_BEFORE_RELOAD:
+                reloaded = self._reload(model)
+                if reloaded is None:
+                    return
+                model, failures = reloaded, 0
+        self.is_ready = False
+        model.close()
+
+    def stop(self) -> None:
+        """Cut a pending reload short; a replica that waits for work is ended by the pool."""
+        self._stop_requested.set()
+
+    def _load(self) -> tuple[Model, dict[int, float]]:
+        model = self._backend.load(self.index)
+        self._model = model
+        try:
+            return model, {bucket: self._warm_up(bucket) for bucket in self._rows}
+        except BaseException:
+            model.close()
+            raise
+
+    def _warm_up(self, bucket: int) -> float:
+        """Median seconds of a full row of this bucket, after the canary has passed."""
+        if self._canary is not None:
+            self._canary(bucket, self._forward)
+        query = np.ones(self._rows[bucket].longest_query, np.int64)
+        seconds = []
+        for _ in range(WARMUP_ROWS):
+            started = self._clock()
+            self._forward(bucket, [query])
+            seconds.append(self._clock() - started)
+        return statistics.median(seconds[WARMUP_ROWS // 4 :])
+
+    def _forward(self, bucket: int, queries: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        buffers = self._rows[bucket]
+        buffers.fill(queries)
+        logits = self._model.forward(buffers.hidden, buffers.mask, buffers.pool)
+        if logits.shape[0] < len(queries) or not np.isfinite(logits[: len(queries)]).all():
+            raise BackendError(
+                f"the model gave logits of shape {logits.shape}, or not finite, for {len(queries)} queries"
+            )
+        return logits[: len(queries)]
+
+    def _run_row(self, row: Row) -> bool:
+        """Run a row and hand the results back; whether any query of it succeeded."""
+        started_at = self._clock()
+        try:
+            results = self._decode(self._forward(row.bucket, [entry.token_ids for entry in row.entries]))
+            if len(results) != len(row.entries):
+                raise BackendError(f"{len(results)} results for {len(row.entries)} queries. This is a bug.")
+        except Exception:
+            logger.exception("a row of %d queries failed; retrying them one by one", len(row.entries))
+            results = [self._run_alone(entry, row.bucket) for entry in row.entries]
+        succeeded = not all(isinstance(result, Exception) for result in results)
+        self._source.finish(FinishedRow(row, results, started_at, self._clock(), self.index))
+        return succeeded
+
+    def _run_alone(self, entry: Entry, bucket: int) -> Any:
+        """A row fails as a whole; alone, only the query that is to blame does."""
+        try:
+            return self._decode(self._forward(bucket, [entry.token_ids]))[0]
+        except Exception as error:
+            failure = InferenceFailed("the model failed on this query")
+            failure.__cause__ = error
+            return failure
+
+    def _reload(self, model: Model) -> Model | None:
+        """A new copy of the model after this one kept failing; ``None`` when the service stops first."""
+        self.is_ready = False
+        logger.error("replica %d failed %d rows in a row; loading it anew", self.index, FAILURES_BEFORE_RELOAD)
+        model.close()
+        for attempt in range(1_000_000):
+            if self._stop_requested.wait(RELOAD_BACKOFF_S[min(attempt, len(RELOAD_BACKOFF_S) - 1)]):
+                break
+            try:
+                loaded, _ = self._load()
+            except Exception:
+                logger.exception("replica %d could not be loaded", self.index)
+            else:
+                self.is_ready = True
+                logger.info("replica %d is back", self.index)
+                return loaded
+        return None

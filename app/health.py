@@ -1,0 +1,40 @@
+"""When a service is ready: one rule for a worker and for the whole service."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Readiness(NamedTuple):
+    replicas_ready: int
+    replicas: int
+    reason: str  # why not; empty when ready
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.reason
+
+
+class ReadinessRule:
+    """Not ready until every replica has been warm once; after that only under the quorum, or while draining.
+
+    A service that lost a replica serves on with the others: taking it away as well would lose them all.
+    """
+
+    def __init__(self, quorum: float) -> None:
+        self._quorum = quorum
+        self._was_complete = False
+
+    def judge(self, ready: int, expected: int, *, is_draining: bool) -> Readiness:
+        if expected and ready >= expected:
+            self._was_complete = True
+        return Readiness(ready, expected, self._reason(ready, expected, is_draining))
+
+    def _reason(self, ready: int, expected: int, is_draining: bool) -> str:
+        if is_draining:
+            return "draining: the service is stopping"
+        if not self._was_complete:
+            return f"loading: {ready} of {expected} replicas are warm"
+        if ready == 0 or ready < self._quorum * expected:
+            return f"degraded: {ready} of {expected} replicas are ready, the quorum is {self._quorum:g}"
+        return ""

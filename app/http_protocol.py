@@ -1,0 +1,132 @@
+"""The HTTP/1.1 connection: uvicorn's, plus what it lacks against slow, silent and too many clients.
+
+A request starts once its body is here, so that no handler waits for a client that sends byte by byte; bodies too large
+to hold back start at once and are streamed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from app.error_handlers import CONTENT_TYPE, problem_document
+from app.errors import BodyTooSlow, MalformedBody, NotReady, PayloadTooLarge, QueryIntentError
+
+MAX_HEADER_BYTES = 32_768
+
+
+class ConnectionProtocol(HttpToolsProtocol):
+    """One client connection. Make a subclass with the limits by ``limited``."""
+
+    max_connections: int
+    read_timeout_s: float
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Called when the client closes while its answer is being computed; the handler sets and clears it.
+        self.on_disconnect: Callable[[], object] | None = None
+        # Since when a request has been arriving; None between requests.
+        self.reading_since: float | None = None
+        self._held_back: tuple[RequestResponseCycle, Any] | None = None
+        self._header_bytes = 0
+        self._headers_complete = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)  # type: ignore[arg-type]
+        if len(self.connections) > self.max_connections:
+            self._refuse(NotReady(f"{self.max_connections} connections are open, which is this worker's limit"))
+            return
+        # uvicorn arms this after a response only: a connection that never says anything would stay for ever.
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unset_keepalive_if_required()
+        self._held_back = None
+        super().connection_lost(exc)
+        if self.on_disconnect is not None:
+            self.on_disconnect()
+
+    def data_received(self, data: bytes) -> None:
+        if self.parser is None or self.transport.is_closing():
+            return
+        if self.reading_since is None:
+            self.reading_since = self.loop.time()
+        super().data_received(data)
+        if not self._headers_complete:
+            self._header_bytes += len(data)
+            if self._header_bytes > MAX_HEADER_BYTES:
+                self._refuse(PayloadTooLarge(f"headers of more than {MAX_HEADER_BYTES} bytes"))
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._header_bytes, self._headers_complete = 0, False
+        self.scope["query_intent.connection"] = self  # type: ignore[typeddict-unknown-key]
+
+    def on_headers_complete(self) -> None:
+        self._headers_complete = True
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        if self._held_back is not None and len(self._held_back[0].body) > HIGH_WATER_LIMIT:
+            self._start_held_back()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self.reading_since = None
+        self._start_held_back()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if cycle.more_body and not cycle.waiting_for_100_continue and not _is_large(cycle):
+            self._held_back = cycle, app
+        else:
+            super()._start_asgi_task(cycle, app)
+
+    def _start_held_back(self) -> None:
+        if self._held_back is not None:
+            (cycle, app), self._held_back = self._held_back, None
+            super()._start_asgi_task(cycle, app)
+
+    def refuse_if_slow(self, now: float) -> None:
+        """End a connection whose request has been arriving for longer than allowed. ``now`` is the loop's time."""
+        if self.reading_since is not None and now - self.reading_since > self.read_timeout_s:
+            self._refuse(BodyTooSlow(f"the request did not arrive within {self.read_timeout_s:g} s"))
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(MalformedBody(f"this is not HTTP/1.1: {msg}"))
+
+    def _refuse(self, error: QueryIntentError) -> None:
+        """Answer without the application and close: there is no request that it could be given."""
+        self._held_back = None
+        self.reading_since = None
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
+            document = problem_document(error)
+            body = orjson.dumps(document)
+            self.transport.write(
+                STATUS_LINE[document["status"]]
+                + b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+                % (CONTENT_TYPE.encode(), len(body))
+                + body
+            )
+        self.transport.close()
+
+
+def limited(*, max_connections: int, read_timeout_s: float) -> type[ConnectionProtocol]:
+    """The protocol class that uvicorn makes connections of."""
+    limits = {"max_connections": max_connections, "read_timeout_s": read_timeout_s}
+    return type("LimitedConnectionProtocol", (ConnectionProtocol,), limits)
+
+
+def _is_large(cycle: RequestResponseCycle) -> bool:
+    """Whether the announced body is more than uvicorn buffers, so that holding back would wait for ever."""
+    return any(
+        name == b"content-length" and value.isdigit() and int(value) > HIGH_WATER_LIMIT
+        for name, value in cycle.scope["headers"]
+    )

@@ -1,0 +1,25 @@
+"""What the supervisor tells a worker: JSON in the worker's only argument."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from app.settings import Settings
+
+# A worker exits with this when it can't start as asked, so that starting it again is pointless (sysexits' EX_CONFIG).
+EXIT_START_FAILED = 78
+
+
+class Orders(BaseModel):
+    """``index`` is the worker's fixed place among ``workers``; the two file descriptors are inherited."""
+
+    settings: Settings
+    index: int
+    workers: int
+    replicas: int
+    socket_fd: int
+    lifeline_fd: int
+    board: Path
+    metrics: Path

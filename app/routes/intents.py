@@ -1,0 +1,125 @@
+"""``POST /v1/intent`` and ``POST /v1/intents``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from app.classifier import Classifier, Prediction
+from app.error_handlers import problem_document
+from app.errors import InvalidField
+from app.metrics import Metrics
+from app.routes.lean import Answer, LeanHandler, LeanRoute
+from app.schemas import IntentListReply, IntentListRequest, IntentReply, IntentRequest
+from app.stages import Stages
+
+STATUSES = (400, 408, 413, 415, 422, 429, 500, 503, 504)
+
+
+class IntentRoutes:
+    """Both routes over one classifier.
+
+    ``model`` is the bundle's ``name@version``; a query that names no ``timeout_ms`` gets ``timeout_s`` seconds.
+    """
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        metrics: Metrics,
+        *,
+        model: str,
+        abstain_threshold: float,
+        timeout_s: float,
+        max_queries: int,
+    ) -> None:
+        self._classifier = classifier
+        self._metrics = metrics
+        self._model = model
+        self._abstain_threshold = abstain_threshold
+        self._timeout_s = timeout_s
+        self._max_queries = max_queries
+
+    def routes(
+        self, *, max_body_bytes: int, max_list_body_bytes: int, is_draining: Callable[[], bool]
+    ) -> list[LeanRoute]:
+        one = LeanHandler(
+            "/v1/intent",
+            IntentRequest,
+            self.classify,
+            max_body_bytes=max_body_bytes,
+            observe=self._metrics.observe_request,
+            is_draining=is_draining,
+        )
+        many = LeanHandler(
+            "/v1/intents",
+            IntentListRequest,
+            self.classify_list,
+            max_body_bytes=max_list_body_bytes,
+            observe=self._metrics.observe_request,
+            is_draining=is_draining,
+        )
+        return [
+            LeanRoute(
+                "/v1/intent",
+                one,
+                body=IntentRequest,
+                reply=IntentReply,
+                summary="The intent of one query",
+                statuses=STATUSES,
+            ),
+            LeanRoute(
+                "/v1/intents",
+                many,
+                body=IntentListRequest,
+                reply=IntentListReply,
+                summary="The intents of a list of queries",
+                statuses=STATUSES,
+            ),
+        ]
+
+    async def classify(self, request: IntentRequest) -> Answer:
+        prediction = await self._classifier.classify(request.query, timeout_s=self._timeout(request.timeout_ms))
+        if isinstance(prediction.ranked, Exception):
+            raise prediction.ranked
+        self._metrics.count_unknown_fields(request.model_extra)
+        document = self._reply(request.query, prediction, request)
+        return Answer(document, Stages(prediction.tokenize_s, prediction.queue_s, prediction.inference_s), "model")
+
+    async def classify_list(self, request: IntentListRequest) -> Answer:
+        if (size := len(request.queries)) > self._max_queries:
+            raise InvalidField("queries", f"holds {size} queries", value=size, limit=self._max_queries)
+        predictions = await self._classifier.classify_list(request.queries, timeout_s=self._timeout(request.timeout_ms))
+        self._metrics.count_unknown_fields(request.model_extra)
+        results = [
+            problem_document(prediction.ranked)
+            if isinstance(prediction.ranked, Exception)
+            else self._reply(query, prediction, request)
+            for query, prediction in zip(request.queries, predictions, strict=True)
+        ]
+        stages = Stages(
+            predictions[0].tokenize_s,
+            max(prediction.queue_s for prediction in predictions),
+            max(prediction.inference_s for prediction in predictions),
+        )
+        return Answer({"results": results}, stages, "model")
+
+    def _timeout(self, timeout_ms: int | None) -> float:
+        return self._timeout_s if timeout_ms is None else timeout_ms / 1e3
+
+    def _reply(self, query: str, prediction: Prediction, request: IntentRequest | IntentListRequest) -> dict[str, Any]:
+        assert not isinstance(prediction.ranked, Exception)
+        intents, groups = prediction.ranked
+        (intent, confidence), (group, _) = intents[0], groups[0]
+        self._metrics.observe_prediction(intent, confidence, prediction)
+        abstains = request.abstain and confidence < self._abstain_threshold
+        return {
+            "query": query,
+            "intent": None if abstains else intent,
+            "confidence": confidence,
+            "group": None if abstains else group,
+            "intents": [{"intent": name, "confidence": each} for name, each in intents[: request.top_k]],
+            "groups": [{"group": name, "confidence": each} for name, each in groups],
+            "source": "model",
+            "model": self._model,
+            "truncated": prediction.truncated,
+        }

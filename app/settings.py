@@ -1,0 +1,126 @@
+"""Settings: one frozen object, read once at start from ``QUERY_INTENT_…`` variables and the flags of the same name.
+
+Each field's description says what it bounds and when to change it; ``query-intent serve --help`` shows the same text.
+An unknown name or a bad value stops the start. Components get plain values from here, never this object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from app.errors import SettingsError
+
+PREFIX = "QUERY_INTENT_"
+# Names under the prefix that are not the service's: the folder of raw data sets, for training and tests.
+FOREIGN = frozenset({"QUERY_INTENT_DATA"})
+
+SHIPPED_BUNDLE = Path(__file__).parent.parent / "models" / "bundles" / "query-intent"
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+Target = Literal["auto", "cpu", "torch", "null"]
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: str = Field("127.0.0.1", description="Address of the traffic port; 0.0.0.0 in a container.")
+    port: Port = Field(8080, description="Traffic port; 0 takes a free one.")
+    ops_host: str = Field("127.0.0.1", description="Address of the operations port.")
+    ops_port: Port = Field(8081, description="Operations port: health of the whole service and /metrics.")
+    bundle: Path = Field(SHIPPED_BUNDLE, description="Directory of the model bundle.")
+    target: Target = Field(
+        "auto",
+        description="Which compiled form of the model runs: cpu, torch, or null (no model: what the service itself "
+        "costs). auto takes the best that bundle and machine have.",
+    )
+    null_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(
+        0, description="Milliseconds a row takes on the null target."
+    )
+    workers: Annotated[int, Field(ge=0, le=256)] = Field(
+        0, description="Worker processes; 0 takes one for every four cores of the CPU budget."
+    )
+    replicas: Annotated[int, Field(ge=0, le=256)] = Field(
+        0, description="Copies of the model a worker, one thread each; 0 shares the CPU budget out over the workers."
+    )
+    quorum: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.5, description="Share of the replicas under which a service that was ready says it is not."
+    )
+    slo_ms: Annotated[float, Field(gt=0, le=10_000)] = Field(
+        10,
+        description="Latency objective: bounds what one row may hold. Raise it for throughput, lower it for the tail.",
+    )
+    timeout_ms: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        100, description="Deadline of a query that names none; past it the answer is 504."
+    )
+    max_queries: Annotated[int, Field(ge=1, le=10_000)] = Field(128, description="Queries in one list at most.")
+    max_body_bytes: Annotated[int, Field(ge=256)] = Field(
+        65_536, description="Bytes in the body of a single query at most."
+    )
+    max_list_body_bytes: Annotated[int, Field(ge=256)] = Field(
+        1_048_576, description="Bytes in the body of a list at most."
+    )
+    max_connections: Annotated[int, Field(ge=1)] = Field(
+        4096, description="Open connections of a worker at most; one more is answered 503 and closed."
+    )
+    queue_tokens: Annotated[int, Field(ge=16)] = Field(
+        16_384, description="Tokens that may wait in a worker. Bounds memory; deadlines bound waiting long before."
+    )
+    keep_alive_s: Annotated[int, Field(ge=1)] = Field(
+        75, description="Seconds that an idle connection stays open. Keep it over the load balancer's idle time-out."
+    )
+    read_timeout_s: Annotated[float, Field(gt=0)] = Field(
+        10, description="Seconds in which the headers, and then the body, of a request must have arrived."
+    )
+    load_timeout_s: Annotated[float, Field(gt=0)] = Field(
+        300, description="Seconds that a worker may take to load and warm its replicas before it is given up."
+    )
+    stall_timeout_s: Annotated[float, Field(gt=0)] = Field(
+        10, description="Seconds without a sign of life after which a worker that was ready is replaced."
+    )
+    drain_delay_s: Annotated[float, Field(ge=0)] = Field(
+        0,
+        description="Seconds to serve on after SIGTERM, readiness being 503, until balancers have noticed. 20 in ECS.",
+    )
+    drain_timeout_s: Annotated[float, Field(ge=0)] = Field(
+        10, description="Seconds that requests in flight then get to finish; what still waits is answered 503."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe records written.")
+    log_queries: bool = Field(
+        False, description="Write query text to error logs. It is personal data: off unless needed."
+    )
+
+    @model_validator(mode="after")
+    def _timeouts_nest(self) -> Settings:
+        if 0 < self.port == self.ops_port and self.host == self.ops_host:
+            raise ValueError(f"ops_port: {self.ops_port} is the traffic port as well")
+        return self
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str], flags: Mapping[str, Any] | None = None) -> Settings:
+        """Settings from the environment, overruled by ``flags`` (field name to value, ``None`` meaning not given).
+
+        Raises ``SettingsError`` that names the variable or flag, the value and the limit.
+        """
+        values: dict[str, Any] = {
+            name[len(PREFIX) :].lower(): value
+            for name, value in environ.items()
+            if name.startswith(PREFIX) and name not in FOREIGN
+        }
+        values |= {name: value for name, value in (flags or {}).items() if value is not None}
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise SettingsError("; ".join(_explain(problem) for problem in error.errors(include_url=False))) from None
+
+
+def _explain(problem: Any) -> str:
+    if not problem["loc"]:
+        return str(problem["ctx"]["error"])
+    field = str(problem["loc"][0])
+    if problem["type"] == "extra_forbidden":
+        return f"{PREFIX}{field.upper()}: no such setting; see query-intent serve --help"
+    return f"{PREFIX}{field.upper()}={problem['input']}: {problem['msg']}"

@@ -1,0 +1,260 @@
+"""The supervisor: spawns the workers, replaces one that dies or stalls, drains them, and answers for the whole.
+
+Health and metrics on the operations port come from the status board and the workers' metric files, so they are answered
+however busy the workers are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections import deque
+from pathlib import Path
+
+from app.cpu_budget import cpu_budget
+from app.errors import StartError
+from app.health import Readiness, ReadinessRule
+from app.metrics import forget_live
+from app.operations import OperationsServer
+from app.orders import EXIT_START_FAILED, Orders
+from app.settings import Settings
+from app.status_board import EMPTY, StatusBoard, WorkerState
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 2048
+WATCH_S = 0.1
+RESTART_BACKOFF_S = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
+# So many deaths of one worker in so many seconds are no accident: let the platform replace the whole.
+CRASH_LOOP_DEATHS = 6
+CRASH_LOOP_S = 60.0
+CORES_PER_WORKER = 4
+
+
+class Child:
+    """One worker's place: its index and cores stay, the process in it may change."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.process: asyncio.subprocess.Process | None = None
+        self.started_at = 0.0
+        self.was_ready = False
+        self.deaths: deque[float] = deque(maxlen=CRASH_LOOP_DEATHS)
+        self.restart_at: float | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.returncode is None
+
+    def record_death(self, now: float) -> bool:
+        """Note a death; whether the worker is in a crash loop."""
+        self.deaths.append(now)
+        return len(self.deaths) == CRASH_LOOP_DEATHS and now - self.deaths[0] < CRASH_LOOP_S
+
+    def backoff(self, now: float) -> float:
+        """Seconds to wait before the next start: longer the more often it died of late."""
+        recent = sum(now - death < CRASH_LOOP_S for death in self.deaths)
+        return RESTART_BACKOFF_S[min(max(recent, 1), len(RESTART_BACKOFF_S)) - 1]
+
+
+class Supervisor:
+    """Runs the service that ``settings`` describe until SIGTERM or SIGINT."""
+
+    def __init__(self, settings: Settings) -> None:
+        budget = cpu_budget()
+        self._settings = settings
+        self._workers = settings.workers or max(1, budget // CORES_PER_WORKER)
+        self._replicas = settings.replicas or max(1, budget // self._workers)
+        self._children = [Child(index) for index in range(self._workers)]
+        self._directory = Path(tempfile.mkdtemp(prefix="query-intent-", dir=_shared_memory()))
+        self._metrics = self._directory / "metrics"
+        self._metrics.mkdir()
+        self._board = StatusBoard.create(self._directory / "board", self._workers)
+        self._readiness = ReadinessRule(settings.quorum)
+        self._is_draining = False
+        self._signalled = asyncio.Event()
+        self._exit_code = 0
+
+    async def run(self) -> int:
+        """Serve; returns the process's exit code. Raises ``StartError`` when a port is taken or no worker can start."""
+        self._traffic = traffic = _listen(self._settings.host, self._settings.port, "PORT")
+        operations = _listen(self._settings.ops_host, self._settings.ops_port, "OPS_PORT")
+        lifeline_read, self._lifeline_write = os.pipe()
+        self._inherited = traffic.fileno(), lifeline_read
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._on_signal, signal.SIGTERM)
+        loop.add_signal_handler(signal.SIGINT, self._on_signal, signal.SIGINT)
+        server = OperationsServer(operations, readiness=self.readiness, metrics=self._metrics)
+        try:
+            await server.start()
+            logger.info(
+                "starting",
+                extra={
+                    "traffic": _address(traffic),
+                    "operations": _address(operations),
+                    "target": self._settings.target,
+                    "workers": self._workers,
+                    "replicas": self._replicas,
+                    "bundle": str(self._settings.bundle),
+                },
+            )
+            for child in self._children:
+                await self._spawn(child)
+            await self._watch()
+        finally:
+            await self._end()
+            await server.stop()
+            os.close(self._lifeline_write)
+            shutil.rmtree(self._directory, ignore_errors=True)
+        return self._exit_code
+
+    def readiness(self) -> Readiness:
+        """Of the whole service: replicas of every worker that shows signs of life."""
+        lines = self._board.read()
+        ready = sum(line.ready for line in lines if line.state in (WorkerState.SERVING, WorkerState.DRAINING))
+        return self._readiness.judge(ready, self._workers * self._replicas, is_draining=self._is_draining)
+
+    async def _spawn(self, child: Child) -> None:
+        socket_fd, lifeline_fd = self._inherited
+        orders = Orders(
+            settings=self._settings,
+            index=child.index,
+            workers=self._workers,
+            replicas=self._replicas,
+            socket_fd=socket_fd,
+            lifeline_fd=lifeline_fd,
+            board=self._directory / "board",
+            metrics=self._metrics,
+        )
+        child.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "app.worker",
+            orders.model_dump_json(),
+            pass_fds=(socket_fd, lifeline_fd),
+            # A session of its own: Ctrl-C at the terminal reaches the supervisor only, which then drains in order.
+            start_new_session=True,
+            # Engines start thread pools of their own unless told not to; the replicas are the threads.
+            env=os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        )
+        child.started_at = time.monotonic()
+        child.restart_at = None
+        logger.info("worker started", extra={"index": child.index, "pid": child.process.pid})
+
+    async def _watch(self) -> None:
+        """Look after the workers until a signal comes or one of them can't be helped."""
+        announced = False
+        while not self._signalled.is_set():
+            now = time.monotonic()
+            for child in self._children:
+                if not await self._look_after(child, now):
+                    return
+            if not announced and self.readiness().is_ready:
+                announced = True
+                logger.info("ready", extra={"seconds": round(now - self._children[0].started_at, 2)})
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._signalled.wait(), WATCH_S)
+
+    async def _look_after(self, child: Child, now: float) -> bool:
+        """Restart a worker that ended, end one that stalls; False when the service must give up."""
+        if child.is_running:
+            self._end_if_stalled(child, now)
+            return True
+        if child.restart_at is None:
+            assert child.process is not None
+            code = child.process.returncode
+            self._board.write(child.index, EMPTY)
+            forget_live(child.index, self._metrics)
+            if not child.was_ready:
+                self._exit_code = 1
+                if code != EXIT_START_FAILED:  # then the worker has said why itself
+                    logger.error("worker ended before it was ready", extra={"index": child.index, "code": code})
+                return False
+            if child.record_death(now):
+                self._exit_code = 1
+                logger.error("worker is in a crash loop; giving up", extra={"index": child.index, "code": code})
+                return False
+            child.restart_at = now + child.backoff(now)
+            logger.error("worker died", extra={"index": child.index, "code": code, "restart_s": child.backoff(now)})
+        elif now >= child.restart_at:
+            await self._spawn(child)
+        return True
+
+    def _end_if_stalled(self, child: Child, now: float) -> None:
+        """Loading may hold the interpreter for long and has its own limit; later, silence means that it hangs."""
+        assert child.process is not None
+        line = self._board.read()[child.index]
+        is_its_own = line.pid == child.process.pid
+        if is_its_own and line.state is WorkerState.SERVING:
+            child.was_ready = True
+            silent_s, limit_s = now - line.heartbeat, self._settings.stall_timeout_s
+        else:
+            silent_s, limit_s = now - child.started_at, self._settings.load_timeout_s
+        if silent_s > limit_s:
+            logger.error("worker stalled", extra={"index": child.index, "seconds": round(silent_s, 1)})
+            child.process.kill()
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        """The first signal drains; a second one, or Ctrl-C, skips the delay."""
+        hurry = number is signal.SIGINT or self._signalled.is_set()
+        self._is_draining = True
+        self._signalled.set()
+        self._traffic.close()  # the workers hold it open until they stop accepting; nobody should connect after that
+        self._signal_workers(signal.SIGINT if hurry else signal.SIGTERM)
+
+    def _signal_workers(self, number: signal.Signals) -> None:
+        for child in self._children:
+            if child.is_running and child.process is not None:
+                child.process.send_signal(number)
+
+    async def _end(self) -> None:
+        """Wait for the workers to drain, and end what is left after their bound."""
+        self._is_draining = True
+        if not self._signalled.is_set():
+            self._signal_workers(signal.SIGINT)
+        running = [child.process for child in self._children if child.is_running and child.process is not None]
+        if not running:
+            return
+        bound = self._settings.drain_delay_s + self._settings.drain_timeout_s + 5.0
+        waiting = [asyncio.ensure_future(process.wait()) for process in running]
+        _, late = await asyncio.wait(waiting, timeout=bound)
+        if late:
+            logger.error("%d workers outlived the drain; killing them", len(late))
+            for process in running:
+                if process.returncode is None:
+                    process.kill()
+            await asyncio.wait(late)
+        logger.info("stopped")
+
+
+def _listen(host: str, port: int, setting: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise StartError(f"QUERY_INTENT_{setting}={port}: can't listen on {host}: {error.strerror}") from None
+    listening.listen(BACKLOG)
+    listening.setblocking(False)
+    return listening
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://{host}:{port}"
+
+
+def _shared_memory() -> str | None:
+    """Where files stay in memory: metrics are written on every request. None: the platform's choice."""
+    shared = "/dev/shm"
+    return shared if os.access(shared, os.W_OK) else None

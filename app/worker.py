@@ -1,0 +1,163 @@
+"""A worker: one process, one event loop, one batching queue, its own slice of the cores.
+
+Started by the supervisor as ``python -m app.worker ORDERS``; it shares the listening socket with its siblings and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+
+import uvicorn
+import uvloop
+
+from app.bundle import Bundle
+from app.errors import StartError
+from app.http_protocol import ConnectionProtocol, limited
+from app.logs import configure_logging
+from app.main import Service
+from app.metrics import share_by_index
+from app.orders import EXIT_START_FAILED, Orders
+from app.status_board import EMPTY, Line, StatusBoard, WorkerState
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT_S = 0.25
+SWEEP_S = 1.0
+# A replica thread in Python code gives the loop its turn after this long instead of CPython's 5 ms, which is half of
+# the latency objective.
+SWITCH_INTERVAL_S = 0.0005
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, told when to stop by the worker instead of by signals."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Worker:
+    def __init__(self, orders: Orders) -> None:
+        settings = orders.settings
+        self._orders = orders
+        self._board = StatusBoard(orders.board)
+        self._service = Service(settings, Bundle(settings.bundle), replicas=orders.replicas, worker=orders.index)
+        protocol = limited(max_connections=settings.max_connections, read_timeout_s=settings.read_timeout_s)
+        config = uvicorn.Config(
+            self._service,
+            http=protocol,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=settings.keep_alive_s,
+            timeout_graceful_shutdown=max(1, round(settings.drain_timeout_s)),
+        )
+        self._server = _Server(config)
+        self._hurry = asyncio.Event()
+        self._draining: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Serve until told to stop. Raises ``StartError`` when the model can't be loaded."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._begin_drain)
+        loop.add_signal_handler(signal.SIGINT, self._begin_drain, True)
+        # The supervisor holds the other end: end of file means that it is gone, however it went.
+        loop.add_reader(self._orders.lifeline_fd, self._on_orphaned)
+        heart = loop.create_task(self._beat_task())
+        sweeper = loop.create_task(self._sweep_task())
+        listening = socket.socket(fileno=self._orders.socket_fd)
+        serving = loop.create_task(self._server.serve(sockets=[listening]))
+        opening = loop.create_task(self._open())
+        try:
+            await asyncio.wait({serving, opening}, return_when=asyncio.FIRST_COMPLETED)
+            if opening.done() and opening.exception() is not None:
+                self._server.should_exit = True
+            await serving
+            if opening.done():
+                opening.result()
+        finally:
+            for task in (opening, heart, sweeper):
+                task.cancel()
+            self._board.write(self._orders.index, EMPTY)
+            self._service.close()
+
+    async def _open(self) -> None:
+        await self._service.open()
+        # What start-up made stays for good: the collector need not look at it again, nor pause a query for it.
+        gc.collect()
+        gc.freeze()
+
+    def _begin_drain(self, hurry: bool = False) -> None:
+        """The first call starts the drain; a second one, or ``hurry``, skips its delay."""
+        if hurry or self._draining is not None:
+            self._hurry.set()
+        if self._draining is None:
+            self._service.begin_drain()
+            logger.info("draining")
+            self._draining = asyncio.get_running_loop().create_task(self._drain_task())
+
+    async def _drain_task(self) -> None:
+        settings = self._orders.settings
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), settings.drain_delay_s)
+        self._server.should_exit = True
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._service.all_answered.wait(), settings.drain_timeout_s)
+        if refused := self._service.pool.refuse_waiting():
+            logger.warning("%d queries were still waiting when the drain's time was up", refused)
+
+    def _on_orphaned(self) -> None:
+        logger.error("the supervisor is gone; stopping")
+        asyncio.get_running_loop().remove_reader(self._orders.lifeline_fd)
+        self._begin_drain(True)
+
+    async def _beat_task(self) -> None:
+        """Tell the supervisor that this loop turns, and bring the gauges up to date."""
+        while True:
+            readiness = self._service.readiness()
+            state = WorkerState.SERVING if self._service.pool.is_open else WorkerState.LOADING
+            if self._service.is_draining:
+                state = WorkerState.DRAINING
+            line = Line(os.getpid(), state, readiness.replicas, readiness.replicas_ready, time.monotonic())
+            self._board.write(self._orders.index, line)
+            self._service.sample()
+            await asyncio.sleep(HEARTBEAT_S)
+
+    async def _sweep_task(self) -> None:
+        """End connections whose request has been arriving for too long: one look a second costs requests nothing."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            for connection in list(self._server.server_state.connections):
+                if isinstance(connection, ConnectionProtocol):
+                    connection.refuse_if_slow(loop.time())
+
+
+def main() -> None:
+    orders = Orders.model_validate_json(sys.argv[1])
+    settings = orders.settings
+    configure_logging(settings.log_level, worker=orders.index, log_queries=settings.log_queries)
+    share_by_index(orders.index, orders.metrics)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    try:
+        uvloop.run(Worker(orders).run())
+    except StartError as error:
+        print(f"query-intent: {error}", file=sys.stderr)
+        # Replica threads may be in the engine still; there is nothing of ours to save.
+        os._exit(EXIT_START_FAILED)
+
+
+if __name__ == "__main__":
+    main()
