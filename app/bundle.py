@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from app.batching.packing import Embeddings, Pooling
 from app.errors import BundleError
+from app.packing import Embeddings, Pooling
 from app.text import NORMALISER_VERSION
 
 MANIFEST = "bundle.json"

@@ -41,6 +41,10 @@ class Classifier:
         self._max_tokens = max_tokens
         self._clock = clock
 
+    def can_classify(self, query: str) -> bool:
+        """Whether anything of this query is visible."""
+        return bool(normalise(query, max_tokens=self._max_tokens))
+
     async def classify(self, query: str, *, timeout_s: float) -> Prediction:
         """The answer for one query, within ``timeout_s`` of now.
 

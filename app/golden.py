@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.batching.packing import max_segments
 from app.batching.replica import Forward
 from app.bundle import GoldenQuery
 from app.errors import BackendError
+from app.packing import max_segments
 from app.ranking import Ranker
 from app.text import normalise
 from app.tokenization import Tokenizer

@@ -60,6 +60,7 @@ class Worker:
             lifespan="on",
             log_config=None,
             access_log=False,
+            proxy_headers=False,  # the client's address is used nowhere
             server_header=False,
             timeout_keep_alive=settings.keep_alive_s,
             timeout_graceful_shutdown=max(1, round(settings.drain_timeout_s)),
@@ -91,10 +92,10 @@ class Worker:
             for task in (opening, heart, sweeper):
                 task.cancel()
             self._board.write(self._orders.index, EMPTY)
-            self._service.close()
+            self._service.engine.close()
 
     async def _open(self) -> None:
-        await self._service.open()
+        await self._service.engine.open()
         # What start-up made stays for good: the collector need not look at it again, nor pause a query for it.
         gc.collect()
         gc.freeze()
@@ -115,7 +116,7 @@ class Worker:
         self._server.should_exit = True
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._service.all_answered.wait(), settings.drain_timeout_s)
-        if refused := self._service.pool.refuse_waiting():
+        if refused := self._service.engine.pool.refuse_waiting():
             logger.warning("%d queries were still waiting when the drain's time was up", refused)
 
     def _on_orphaned(self) -> None:
@@ -127,7 +128,7 @@ class Worker:
         """Tell the supervisor that this loop turns, and bring the gauges up to date."""
         while True:
             readiness = self._service.readiness()
-            state = WorkerState.SERVING if self._service.pool.is_open else WorkerState.LOADING
+            state = WorkerState.SERVING if self._service.engine.pool.is_open else WorkerState.LOADING
             if self._service.is_draining:
                 state = WorkerState.DRAINING
             line = Line(os.getpid(), state, readiness.replicas, readiness.replicas_ready, time.monotonic())

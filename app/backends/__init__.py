@@ -8,18 +8,18 @@ from app.backends.base import Backend
 from app.bundle import TargetManifest
 
 
-def make_backend(name: str, bundle: Path, target: TargetManifest, *, labels: int, null_ms: float) -> Backend:
-    """The backend of a target. Raises ``BackendError`` when its engine isn't installed."""
-    if name == "null":
+def make_backend(directory: Path, target: TargetManifest, *, labels: int, null_ms: float) -> Backend:
+    """The backend of the target in ``directory``. Raises ``BackendError`` when its engine isn't installed."""
+    if target.target == "null":
         from app.backends.null import NullBackend
 
         return NullBackend(labels=labels, milliseconds=null_ms)
-    if name == "cpu":
+    if target.target == "cpu":
         from app.backends.cpu import CpuBackend
 
-        return CpuBackend(bundle / name, target)
-    if name == "torch":
+        return CpuBackend(directory, target)
+    if target.target == "torch":
         from app.backends.torch import TorchBackend
 
-        return TorchBackend(bundle / name, target)
-    raise AssertionError(f"target {name!r} has no backend. This is a bug.")
+        return TorchBackend(directory, target)
+    raise AssertionError(f"target {target.target!r} has no backend. This is a bug.")

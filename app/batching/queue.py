@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.batching.latency import LatencyTable
-from app.batching.packing import max_segments
 from app.errors import Overloaded, PayloadTooLarge
+from app.packing import max_segments
 
 # What a query costs beside its row: tokenising before, ranking and writing the reply after. Measured, see ARCHITECTURE.
 HOST_SECONDS = 0.0003

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.backends.base import Backend, Model
-from app.batching.packing import Row as RowBuffers
 from app.batching.queue import Entry, Row
 from app.errors import BackendError, InferenceFailed
+from app.packing import RowBuffers
 
 logger = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ class Embeddings:
     position: NDArray[np.float32]
 
 
-class Row:
+class RowBuffers:
     """The buffers of one bucket, owned by one replica and written over by each row."""
 
     def __init__(self, tokens: int, embeddings: Embeddings, *, segments: int | None = None, pooling: Pooling = "cls"):

@@ -1,0 +1,123 @@
+"""The engine: a bundle's target loaded into replicas, and the path from text to ranked intents over them. No HTTP."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from app.backends import make_backend
+from app.batching.latency import LatencyTable
+from app.batching.pool import ReplicaPool
+from app.batching.queue import BatchQueue
+from app.batching.replica import FinishedRow, Replica
+from app.bundle import TOKENIZER, Bundle, TargetManifest
+from app.classifier import Classifier
+from app.golden import GoldenCheck
+from app.packing import RowBuffers, max_segments
+from app.ranking import Ranker
+from app.tokenization import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+# The best first: what "auto" takes of what the bundle has.
+TARGETS = ("cpu", "torch")
+
+
+class Engine:
+    """``replicas`` copies of a bundle's ``target`` ("auto": the best there is) behind one queue.
+
+    ``slo_s`` bounds a row and ``queue_tokens`` what may wait; a row takes ``null_ms`` on the null target. ``on_row``
+    and ``on_cancelled`` are the pool's. Raises ``BundleError`` when the bundle has no such target.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        target: str,
+        *,
+        replicas: int,
+        slo_s: float,
+        queue_tokens: int,
+        null_ms: float = 0.0,
+        on_row: Callable[[FinishedRow], None] = lambda _: None,
+        on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
+    ) -> None:
+        manifest = bundle.manifest
+        self.target = _choose_target(target, bundle)
+        self.replicas = replicas
+        self._bundle = bundle
+        self._slo_s = slo_s
+        self._queue_tokens = queue_tokens
+        self._null_ms = null_ms
+        self._embeddings = bundle.embeddings()
+        self._ranker = Ranker(manifest.labels, temperature=manifest.temperature)
+        self._tokenizer = Tokenizer(
+            bundle.path / TOKENIZER, max_tokens=manifest.max_tokens, vocabulary=len(self._embeddings.word)
+        )
+        self.pool = ReplicaPool(on_row=on_row, on_cancelled=on_cancelled)
+        self.classifier = Classifier(self._tokenizer, self.pool, max_tokens=manifest.max_tokens)
+
+    async def open(self) -> None:
+        """Load, prove and warm every replica. Raises ``StartError`` with what kept one from it."""
+        backend = make_backend(
+            self._bundle.path / self.target.target,
+            self.target,
+            labels=len(self._bundle.manifest.labels),
+            null_ms=self._null_ms,
+        )
+        canary = self._make_canary()
+        replicas = [
+            Replica(
+                index,
+                backend=backend,
+                rows={bucket: self._make_row(bucket) for bucket in self.target.buckets},
+                decode=self._ranker.rank,
+                canary=canary,
+                source=self.pool,
+            )
+            for index in range(self.replicas)
+        ]
+        await self.pool.open(replicas, self._make_queue)
+        logger.info("replicas are warm", extra={"rows_ms": self.pool.queue.latency.as_milliseconds()})
+
+    def close(self) -> None:
+        self.pool.close()
+
+    def _make_canary(self) -> GoldenCheck | None:
+        if self.target.target == "null":
+            return None  # it answers anything
+        return GoldenCheck(
+            self._bundle.manifest.golden,
+            tokenizer=self._tokenizer,
+            ranker=self._ranker,
+            max_tokens=self._bundle.manifest.max_tokens,
+            tolerance=self.target.tolerance,
+            one_query_a_row=self.target.one_query_a_row,
+        )
+
+    def _make_row(self, bucket: int) -> RowBuffers:
+        # The null target averages a query's tokens, so that its answer depends on all of them.
+        pooling = "mean" if self.target.target == "null" else self._bundle.manifest.pooling
+        return RowBuffers(bucket, self._embeddings, segments=self._segments(bucket), pooling=pooling)
+
+    def _make_queue(self, seconds: list[dict[int, float]]) -> BatchQueue:
+        """The queue, with the slowest replica's time for each bucket: a budget that holds on every one of them."""
+        return BatchQueue(
+            LatencyTable({bucket: max(each[bucket] for each in seconds) for bucket in self.target.buckets}),
+            slo_s=self._slo_s,
+            max_tokens=self._queue_tokens,
+            segments=self._segments,
+        )
+
+    def _segments(self, bucket: int) -> int:
+        return 1 if self.target.one_query_a_row else max_segments(bucket)
+
+
+def _choose_target(wanted: str, bundle: Bundle) -> TargetManifest:
+    if wanted == "null":
+        # What it would be compiled to: the buckets of the bundle's first target, or a plain choice.
+        buckets = bundle.target(bundle.targets[0]).buckets if bundle.targets else [16, 32, 64]
+        return TargetManifest(target="null", engine={}, precision="none", buckets=buckets, tolerance=1.0)
+    if wanted == "auto":
+        wanted = next((target for target in TARGETS if target in bundle.targets), TARGETS[0])
+    return bundle.target(wanted)
