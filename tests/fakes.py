@@ -1,0 +1,133 @@
+"""Stand-ins that tests use in place of an engine and of time: real enough to run the whole path on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.packing import Embeddings, RowBuffers
+
+VOCABULARY = 1000
+WARMUP = 1  # the only token of the rows that a replica measures itself with
+# A query that holds one of these makes the model…
+POISON = 901  # raise
+NOT_A_NUMBER = 902  # answer NaN
+TOO_FEW = 903  # answer for no query at all
+
+PATIENCE_S = 20.0  # only ever waited out by a test that fails
+
+
+class VirtualClock:
+    """Time that passes when the test says so."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def query(*token_ids: int) -> NDArray[np.int64]:
+    return np.array(token_ids, np.int64)
+
+
+def answer_of(token_ids: Sequence[int] | NDArray[np.int64]) -> int:
+    """What ``FakeModel`` answers to a query: a hash of its tokens and their order, exact in float32."""
+    return sum((place + 1) * int(token) for place, token in enumerate(token_ids)) % (1 << 20)
+
+
+def decode(logits: NDArray[np.float32]) -> list[int]:
+    return [int(answer) for answer in logits[:, 0]]
+
+
+def readable_rows(*buckets: int) -> dict[int, RowBuffers]:
+    """Row buffers whose first hidden column holds the token ids, so that ``FakeModel`` can read the queries."""
+    word = np.zeros((VOCABULARY, 2), np.float32)
+    word[:, 0] = np.arange(VOCABULARY)
+    embeddings = Embeddings(word, np.zeros((max(buckets), 2), np.float32))
+    return {bucket: RowBuffers(bucket, embeddings, pooling="mean") for bucket in buckets}
+
+
+class FakeModel:
+    """Answers each query with ``answer_of`` its tokens, read back from the row."""
+
+    def __init__(self, backend: FakeBackend, core: int) -> None:
+        self.core = core
+        self.is_closed = False
+        self._backend = backend
+
+    def forward(
+        self, hidden: NDArray[np.float32], mask: NDArray[np.float32], pool: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        assert not self.is_closed, "a closed model was run"
+        ids = hidden[0, :, 0].astype(int)
+        queries = [tuple(ids[weights > 0].tolist()) for weights in pool if weights.any()]
+        tokens = {token for query in queries for token in query}
+        if tokens == {WARMUP}:
+            return np.zeros((len(pool), 1), np.float32)
+        self._backend.rows.append(queries)
+        self._backend.started.release()
+        assert self._backend.gate.wait(PATIENCE_S), "the test never opened the gate"
+        if POISON in tokens:
+            raise RuntimeError("poisoned")
+        if TOO_FEW in tokens:
+            return np.zeros((0, 1), np.float32)
+        logits = np.zeros((len(pool), 1), np.float32)
+        for segment, tokens_of_query in enumerate(queries):
+            logits[segment] = np.nan if NOT_A_NUMBER in tokens_of_query else answer_of(tokens_of_query)
+        return logits
+
+    def close(self) -> None:
+        assert not self.is_closed, "a model was closed twice"
+        self.is_closed = True
+
+
+class FakeBackend:
+    """Loads ``FakeModel``; the test looks at ``rows`` and ``models`` and holds rows back with ``gate``.
+
+    ``failures`` are raised by the next loads, one each; ``None`` among them lets one succeed.
+    """
+
+    def __init__(self, *failures: Exception | None) -> None:
+        self.models: list[FakeModel] = []
+        self.rows: list[list[tuple[int, ...]]] = []  # the queries of each row that ran, warm-up left out
+        self.started = threading.Semaphore(0)  # released as each of those rows begins
+        self.gate = threading.Event()
+        self.gate.set()
+        self._failures = list(failures)
+
+    def load(self, core: int) -> FakeModel:
+        if self._failures and (failure := self._failures.pop(0)) is not None:
+            raise failure
+        self.models.append(FakeModel(self, core))
+        return self.models[-1]
+
+    def wait_until_running(self) -> None:
+        """Blocks until one more row runs."""
+        assert self.started.acquire(timeout=PATIENCE_S), "no row began"
+
+    @property
+    def queries(self) -> list[tuple[int, ...]]:
+        """Every query that ran, in order, as often as it ran."""
+        return [each for row in self.rows for each in row]
+
+
+class FakeTokenizer:
+    """A token for each character between 1 and 2, cut at ``max_tokens``; no vocabulary file needed."""
+
+    def __init__(self, max_tokens: int = 8) -> None:
+        self._max_tokens = max_tokens
+
+    def encode(self, text: str) -> Any:
+        from app.tokenization import Tokens
+
+        ids = [1, *(3 + ord(character) % 800 for character in text), 2]
+        truncated = len(ids) > self._max_tokens
+        return Tokens(np.array([*ids[: self._max_tokens - 1], 2], np.int64), truncated, text.count("�"))
