@@ -113,7 +113,7 @@ class BatchQueue:
 
     def oldest_age(self, now: float) -> float:
         """Seconds that the longest waiting entry has waited; 0 when none waits."""
-        heads = [entry.enqueued_at for queue in (self._singles, self._bulk) if (entry := _head(queue))]
+        heads = [queue[0].enqueued_at for queue in (self._singles, self._bulk) if queue]
         return now - min(heads) if heads else 0.0
 
     def offer(self, entries: Sequence[Entry], now: float, *, replicas: int) -> None:
@@ -123,6 +123,8 @@ class BatchQueue:
         on ``replicas`` replicas would make one of them late: a refusal now is worth more than a time-out later.
         """
         tokens = sum(entry.tokens for entry in entries)
+        if (longest := max(entry.tokens for entry in entries)) > self.latency.buckets[-1]:
+            raise PayloadTooLarge(f"{longest} tokens in one query; a row holds {self.latency.buckets[-1]}")
         if tokens > self._max_tokens:
             raise PayloadTooLarge(f"{tokens} tokens in one request; at most {self._max_tokens} can wait")
         rate = self.latency.tokens_per_second * max(1, replicas)
@@ -154,6 +156,10 @@ class BatchQueue:
                 self._leave(entry)
                 dropped += 1
             entry.state = State.DONE
+        # Now and not when their turn comes: single queries may keep that of a list away for as long as the load lasts.
+        for queue in (self._singles, self._bulk):
+            while queue and queue[0].state is State.DONE:
+                queue.popleft()
         return dropped
 
     def next_row(self, now: float, *, idle_replicas: int) -> Decision:
@@ -223,7 +229,3 @@ class BatchQueue:
             self._bulk_tokens -= entry.tokens
         else:
             self._single_tokens -= entry.tokens
-
-
-def _head(queue: deque[Entry]) -> Entry | None:
-    return next((entry for entry in queue if entry.state is State.WAITING), None)

@@ -1,0 +1,443 @@
+"""The batching queue, driven by a list of numbers: no clock, no thread, no loop."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.batching.latency import LatencyTable
+from app.batching.queue import HOST_SECONDS, BatchQueue, Entry, Row, State
+from app.errors import Overloaded, PayloadTooLarge
+from app.packing import max_segments
+
+# 32 is the most efficient bucket (12,800 tokens a second), 64 the largest.
+SECONDS = {8: 0.001, 16: 0.0015, 32: 0.0025, 64: 0.006}
+RATE = 12_800
+SLO_S = 0.010
+FAR = 100.0
+
+
+def make_queue(
+    *, max_tokens: int = 1000, slo_s: float = SLO_S, segments: Callable[[int], int] = max_segments
+) -> BatchQueue:
+    return BatchQueue(LatencyTable(SECONDS), slo_s=slo_s, max_tokens=max_tokens, segments=segments)
+
+
+def entry(tokens: int, *, at: float = 0.0, deadline: float = FAR, is_bulk: bool = False, owner: object = None) -> Entry:
+    return Entry(np.ones(tokens, np.int64), enqueued_at=at, deadline=deadline, is_bulk=is_bulk, owner=owner)
+
+
+def offer(
+    queue: BatchQueue, *tokens: int, at: float = 0.0, deadline: float = FAR, is_bulk: bool = False
+) -> list[Entry]:
+    """Single queries of these lengths, each a request, or all of them as one list."""
+    entries = [entry(each, at=at, deadline=deadline, is_bulk=is_bulk) for each in tokens]
+    for request in [entries] if is_bulk else [[each] for each in entries]:
+        queue.offer(request, at, replicas=1)
+    return entries
+
+
+def take(queue: BatchQueue, now: float = 0.0, *, idle: int = 1) -> Row:
+    row, expired = queue.next_row(now, idle_replicas=idle)
+    assert row is not None
+    assert expired == []
+    return row
+
+
+class TestFormingARow:
+    def test_an_empty_queue_has_none(self) -> None:
+        assert make_queue().next_row(0.0, idle_replicas=1) == (None, [])
+
+    def test_a_lone_query_goes_at_once(self) -> None:
+        queue = make_queue()
+        (only,) = offer(queue, 5, at=7.0)
+        row = take(queue, 7.0)
+        assert row.entries == [only]
+        assert only.state is State.RUNNING
+        assert queue.tokens == len(queue) == 0
+
+    @pytest.mark.parametrize(("tokens", "bucket"), [(1, 8), (8, 8), (9, 16), (16, 16), (17, 32), (64, 64)])
+    def test_it_takes_the_smallest_bucket_that_covers_it(self, tokens: int, bucket: int) -> None:
+        queue = make_queue()
+        offer(queue, tokens)
+        assert take(queue).bucket == bucket
+
+    def test_queries_go_first_come_first_served(self) -> None:
+        queue = make_queue()
+        first, second, third = offer(queue, 10, 10, 10)
+        assert take(queue).entries == [first, second, third]
+
+    def test_a_later_query_does_not_overtake_one_that_no_longer_fits(self) -> None:
+        queue = make_queue()
+        first, second, _ = offer(queue, 40, 40, 4)
+        assert take(queue).entries == [first]
+        assert take(queue).entries[0] is second
+
+    @pytest.mark.parametrize(("last", "taken"), [(24, 2), (25, 1)])
+    def test_a_row_holds_its_tokens_and_not_one_more(self, last: int, taken: int) -> None:
+        queue = make_queue()
+        offer(queue, 40, last)
+        assert len(take(queue).entries) == taken
+
+    def test_a_row_holds_no_more_queries_than_it_has_segments(self) -> None:
+        queue = make_queue()
+        offer(queue, *[1] * 30)
+        row = take(queue)
+        assert row.bucket == 32
+        assert len(row.entries) == max_segments(32)
+
+    def test_a_bucket_must_cover_the_queries_as_well_as_their_tokens(self) -> None:
+        """Three queries of one token: eight tokens would do, two segments would not."""
+        queue = make_queue()
+        offer(queue, 1, 1, 1, 62)
+        row = take(queue)
+        assert [each.tokens for each in row.entries] == [1, 1, 1]
+        assert row.bucket == 16
+
+    def test_a_target_of_one_query_a_row_gets_one(self) -> None:
+        queue = make_queue(segments=lambda _bucket: 1)
+        first, second = offer(queue, 3, 3)
+        assert take(queue).entries == [first]
+        assert take(queue).entries == [second]
+
+
+class TestLists:
+    def test_single_queries_go_ahead_of_list_items(self) -> None:
+        queue = make_queue()
+        listed = offer(queue, 30, 30, is_bulk=True)
+        (single,) = offer(queue, 30)
+        assert take(queue).entries == [single, listed[0]]
+        assert take(queue).entries == [listed[1]]
+
+    def test_list_items_fill_what_single_queries_leave_of_a_row(self) -> None:
+        queue = make_queue()
+        offer(queue, 10, 10, 10, is_bulk=True)
+        offer(queue, 10)
+        assert [each.is_bulk for each in take(queue).entries] == [False, True, True, True]
+
+    def test_a_list_goes_over_several_rows_in_order(self) -> None:
+        queue = make_queue()
+        listed = offer(queue, *[20] * 7, is_bulk=True)
+        taken: list[Entry] = []
+        while len(queue):
+            taken += take(queue).entries
+        assert taken == listed
+
+
+class TestRowBudget:
+    @pytest.mark.parametrize(
+        ("waited_ms", "bucket"),
+        [
+            (0.0, 64),
+            (3.6, 64),  # 10 - 3.6 - 0.3 of the host leaves 6.1 ms, and a row of 64 takes 6.0
+            (3.8, 32),
+            (7.1, 32),
+            (7.3, 16),
+            (8.1, 16),
+            (8.3, 8),
+            (8.6, 8),
+        ],
+    )
+    def test_the_oldest_query_must_still_meet_the_objective(self, waited_ms: float, bucket: int) -> None:
+        queue = make_queue()
+        offer(queue, *[4] * 50)
+        assert take(queue, waited_ms / 1e3).bucket == bucket
+
+    def test_once_the_objective_is_lost_the_most_efficient_row_shortens_the_wait_of_the_others(self) -> None:
+        queue = make_queue()
+        offer(queue, *[4] * 50)
+        assert take(queue, 0.009).bucket == 32
+        assert take(queue, 5.0).bucket == 32
+
+    def test_a_near_deadline_shrinks_the_row(self) -> None:
+        queue = make_queue()
+        offer(queue, 4, deadline=0.0029)
+        offer(queue, *[4] * 50)
+        assert take(queue).bucket == 32
+
+    def test_a_far_deadline_does_not_stretch_it(self) -> None:
+        queue = make_queue(slo_s=0.003)
+        offer(queue, *[4] * 50, deadline=FAR)
+        assert take(queue).bucket == 32
+
+    def test_a_query_longer_than_the_budget_still_gets_the_bucket_it_needs(self) -> None:
+        queue = make_queue(slo_s=0.0015)
+        offer(queue, 20, 4)
+        row = take(queue)
+        assert (row.bucket, len(row.entries)) == (32, 2)
+
+    def test_budget_follows_the_latency_table(self) -> None:
+        queue = make_queue(slo_s=0.007)
+        for _ in range(100):
+            queue.latency.observe(64, 0.012)
+        offer(queue, *[4] * 50)
+        assert take(queue).bucket == 32
+
+    @pytest.mark.parametrize(("idle", "bucket"), [(0, 64), (1, 64), (2, 32), (3, 32), (4, 16), (8, 8), (100, 8)])
+    def test_idle_replicas_share_what_waits(self, idle: int, bucket: int) -> None:
+        queue = make_queue()
+        offer(queue, *[4] * 15)
+        assert take(queue, idle=idle).bucket == bucket
+
+    def test_all_of_it_is_under_way_once_each_idle_replica_took_its_share(self) -> None:
+        queue = make_queue()
+        offer(queue, *[4] * 16)
+        for idle in (4, 3, 2, 1):
+            assert sum(each.tokens for each in take(queue, idle=idle).entries) == 16
+        assert len(queue) == 0
+
+
+class TestAdmission:
+    @pytest.mark.parametrize("tokens", [1, 60])
+    def test_what_waits_is_bounded_in_tokens(self, tokens: int) -> None:
+        queue = make_queue(max_tokens=60)
+        offer(queue, *[1] * (60 - tokens))
+        offer(queue, tokens)
+        assert queue.tokens == 60
+        with pytest.raises(Overloaded, match="60 of 60 tokens are waiting"):
+            offer(queue, 1)
+        assert queue.tokens == 60
+
+    def test_room_comes_back_when_a_row_leaves(self) -> None:
+        queue = make_queue(max_tokens=60)
+        offer(queue, 60)
+        take(queue)
+        offer(queue, 60)
+        assert repr(queue) == "<BatchQueue 1 waiting, 60 of 60 tokens>"
+
+    def test_a_burst_of_ten_times_the_bound_is_taken_up_to_the_bound(self) -> None:
+        queue = make_queue(max_tokens=60)
+        refused = 0
+        for _ in range(100):
+            try:
+                offer(queue, 6)
+            except Overloaded:
+                refused += 1
+        assert (len(queue), queue.tokens, refused) == (10, 60, 90)
+
+    def test_retry_after_is_the_time_to_compute_what_is_too_much(self) -> None:
+        queue = make_queue(max_tokens=64)
+        offer(queue, 64)
+        with pytest.raises(Overloaded) as one:
+            queue.offer([entry(32)], 0.0, replicas=1)
+        with pytest.raises(Overloaded) as two:
+            queue.offer([entry(32)], 0.0, replicas=2)
+        assert one.value.retry_after_s == pytest.approx(32 / RATE)
+        assert two.value.retry_after_s == pytest.approx(32 / RATE / 2)
+
+    def test_a_list_is_admitted_whole_or_not_at_all(self) -> None:
+        queue = make_queue(max_tokens=100)
+        offer(queue, 41)
+        with pytest.raises(Overloaded):
+            offer(queue, 20, 20, 20, is_bulk=True)
+        assert (len(queue), queue.tokens) == (1, 41)
+        offer(queue, 20, 20, 19, is_bulk=True)
+        assert (len(queue), queue.tokens) == (4, 100)
+
+    def test_a_list_that_could_never_fit_is_too_large_and_not_to_be_tried_again(self) -> None:
+        queue = make_queue(max_tokens=100)
+        offer(queue, 50, 50, is_bulk=True)
+        queue.drain()
+        with pytest.raises(PayloadTooLarge, match="101 tokens in one request; at most 100 can wait"):
+            offer(queue, 50, 51, is_bulk=True)
+
+    @pytest.mark.parametrize("is_bulk", [False, True])
+    def test_a_query_longer_than_the_longest_row_is_too_large(self, is_bulk: bool) -> None:
+        queue = make_queue()
+        offer(queue, 64, is_bulk=is_bulk)
+        with pytest.raises(PayloadTooLarge, match="65 tokens in one query; a row holds 64"):
+            offer(queue, 65, is_bulk=is_bulk)
+        assert queue.tokens == 64
+
+    def test_a_query_that_the_backlog_would_make_late_is_refused_now(self) -> None:
+        queue = make_queue()
+        offer(queue, *[32] * 4)
+        finish = HOST_SECONDS + 160 / RATE
+        with pytest.raises(Overloaded, match="the backlog takes 13 ms, the deadline is in 12 ms") as refusal:
+            offer(queue, 32, deadline=0.012)
+        assert refusal.value.retry_after_s == pytest.approx(finish - 0.012)
+        offer(queue, 32, deadline=finish)
+
+    def test_twice_the_replicas_work_the_backlog_off_in_half_the_time(self) -> None:
+        queue = make_queue()
+        offer(queue, *[32] * 4)
+        queue.offer([entry(32, deadline=0.012)], 0.0, replicas=2)
+
+    def test_with_every_replica_away_one_is_counted_on(self) -> None:
+        queue = make_queue()
+        offer(queue, 32)
+        queue.offer([entry(32, deadline=0.012)], 0.0, replicas=0)
+
+    def test_nothing_ahead_of_it_means_admitted(self) -> None:
+        """The estimate may be wrong, and to come back later would not be better."""
+        queue = make_queue()
+        offer(queue, 64, deadline=0.0001)
+        assert len(queue) == 1
+
+    def test_a_single_query_waits_for_single_queries_only_and_a_list_for_all(self) -> None:
+        queue = make_queue()
+        offer(queue, *[32] * 8, is_bulk=True)
+        offer(queue, 32, deadline=0.003)
+        with pytest.raises(Overloaded):
+            offer(queue, 32, deadline=0.003, is_bulk=True)
+
+
+class TestEntriesThatEnd:
+    def test_an_expired_query_is_reported_and_never_run(self) -> None:
+        queue = make_queue()
+        late, fine = *offer(queue, 5, deadline=1.0), *offer(queue, 5, deadline=2.0)
+        row, expired = queue.next_row(1.5, idle_replicas=1)
+        assert expired == [late]
+        assert late.state is State.DONE
+        assert row is not None
+        assert row.entries == [fine]
+        assert queue.tokens == len(queue) == 0
+
+    @pytest.mark.parametrize(("now", "runs"), [(0.999, True), (1.0, False), (1.001, False)])
+    def test_a_deadline_is_over_when_it_is_reached(self, now: float, runs: bool) -> None:
+        queue = make_queue()
+        offer(queue, 5, deadline=1.0)
+        row, expired = queue.next_row(now, idle_replicas=1)
+        assert (row is not None, len(expired)) == (runs, not runs)
+
+    def test_expired_ones_are_reported_even_where_no_row_comes_of_it(self) -> None:
+        queue = make_queue()
+        singles, listed = offer(queue, 5, 5, deadline=1.0), offer(queue, 5, deadline=1.0, is_bulk=True)
+        assert queue.next_row(2.0, idle_replicas=1) == (None, singles + listed)
+        assert queue.next_row(2.0, idle_replicas=1) == (None, [])
+
+    def test_an_abandoned_query_is_never_run(self) -> None:
+        queue = make_queue()
+        first, second, third = offer(queue, 5, 6, 7)
+        assert queue.abandon([second]) == 1
+        assert (len(queue), queue.tokens) == (2, 12)
+        assert take(queue).entries == [first, third]
+
+    def test_abandoning_twice_or_after_the_end_changes_nothing(self) -> None:
+        queue = make_queue()
+        waiting, running = offer(queue, 5), offer(queue, 6, at=-1.0)
+        assert queue.abandon(waiting) == 1
+        assert queue.abandon(waiting) == 0
+        assert take(queue).entries == running
+        assert queue.abandon(running) == 0
+        assert running[0].state is State.DONE
+        assert queue.tokens == len(queue) == 0
+
+    def test_abandoned_tokens_make_room(self) -> None:
+        queue = make_queue(max_tokens=50)
+        left = offer(queue, 50)
+        queue.abandon(left)
+        offer(queue, 50)
+        assert len(queue) == 1
+
+    def test_given_up_lists_are_let_go_of_while_single_queries_keep_the_rest_waiting(self) -> None:
+        class Owner:
+            pass
+
+        queue = make_queue()
+        offer(queue, 5)
+        owner = Owner()
+        listed = [entry(5, is_bulk=True, owner=owner) for _ in range(3)]
+        queue.offer(listed, 0.0, replicas=1)
+        queue.abandon(listed)
+        gone = weakref.ref(owner)
+        del owner, listed
+        gc.collect()
+        assert gone() is None
+
+    def test_a_drain_takes_everything_out(self) -> None:
+        queue = make_queue()
+        singles, listed = offer(queue, 5, 6), offer(queue, 7, 8, is_bulk=True)
+        queue.abandon(singles[:1])
+        assert queue.drain() == [singles[1], *listed]
+        assert queue.tokens == len(queue) == 0
+        assert {each.state for each in listed} == {State.DONE}
+        assert queue.drain() == []
+        assert queue.next_row(0.0, idle_replicas=1) == (None, [])
+
+
+class TestWhatIsSeenFromOutside:
+    def test_the_oldest_age_is_that_of_the_longest_waiting_query_of_either_kind(self) -> None:
+        queue = make_queue()
+        assert queue.oldest_age(5.0) == 0.0
+        (single,) = offer(queue, 5, at=2.0)
+        assert queue.oldest_age(5.0) == 3.0
+        offer(queue, 5, at=3.0, is_bulk=True)
+        queue.abandon([single])
+        assert queue.oldest_age(5.0) == 2.0
+
+    def test_it_says_what_waits(self) -> None:
+        queue = make_queue()
+        offer(queue, 5, 6)
+        assert repr(queue) == "<BatchQueue 2 waiting, 11 of 1000 tokens>"
+
+    def test_an_entry_says_what_it_is(self) -> None:
+        assert repr(entry(5)) == "<Entry 5 tokens, waiting>"
+        assert repr(entry(5, is_bulk=True)) == "<Entry 5 tokens, waiting, bulk>"
+
+
+LENGTHS = st.integers(1, 64)
+OPERATIONS = st.one_of(
+    st.tuples(st.just("single"), LENGTHS, st.floats(0.0, 0.1)),
+    st.tuples(st.just("list"), st.lists(LENGTHS, min_size=1, max_size=12), st.floats(0.0, 0.1)),
+    st.tuples(st.just("row"), st.integers(1, 4)),
+    st.tuples(st.just("abandon"), st.integers(0, 50)),
+    st.tuples(st.just("pass"), st.floats(0.0, 0.02)),
+)
+
+
+@given(operations=st.lists(OPERATIONS, max_size=60), segments=st.sampled_from([max_segments, lambda _bucket: 1]))
+def test_whatever_happens_the_books_balance(
+    operations: list[tuple[str, object]], segments: Callable[[int], int]
+) -> None:
+    """No row over its tokens or segments, order kept, nobody left waiting beside a replica, each ends exactly once."""
+    queue = make_queue(max_tokens=300, segments=segments)
+    now = 0.0
+    admitted: list[Entry] = []
+    ended: list[Entry] = []  # run, expired, abandoned or drained
+
+    def waiting() -> list[Entry]:
+        return [each for each in admitted if each.state is State.WAITING]
+
+    for kind, *arguments in operations:
+        if kind == "pass":
+            now += arguments[0]
+        elif kind in ("single", "list"):
+            lengths = [arguments[0]] if kind == "single" else arguments[0]
+            entries = [entry(n, at=now, deadline=now + arguments[1], is_bulk=kind == "list") for n in lengths]
+            try:
+                queue.offer(entries, now, replicas=1)
+            except (Overloaded, PayloadTooLarge):
+                continue
+            admitted += entries
+        elif kind == "abandon":
+            left = waiting()[arguments[0] :][:3]
+            assert queue.abandon(left) == len(left)
+            ended += left
+        else:
+            before = waiting()
+            row, expired = queue.next_row(now, idle_replicas=arguments[0])
+            assert all(now >= each.deadline for each in expired)
+            ended += expired
+            if row is None:
+                assert all(now >= each.deadline for each in before)
+            else:
+                total = sum(each.tokens for each in row.entries)
+                assert total <= row.bucket
+                assert len(row.entries) <= segments(row.bucket)
+                assert all(now < each.deadline for each in row.entries)
+                in_turn = [each for each in sorted(before, key=lambda each: each.is_bulk) if now < each.deadline]
+                assert row.entries == in_turn[: len(row.entries)]
+                ended += row.entries
+        assert len(queue) == len(waiting())
+        assert queue.tokens == sum(each.tokens for each in waiting()) <= 300
+    ended += queue.drain()
+    assert queue.tokens == len(queue) == 0
+    assert len(ended) == len(admitted)
+    assert set(ended) == set(admitted)
