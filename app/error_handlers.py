@@ -28,6 +28,7 @@ class Kind(NamedTuple):
 
 # Looked up along the error's ancestry, so an entry serves its whole family.
 TABLE: dict[type[Exception], Kind] = {
+    errors.MalformedRequest: Kind(HTTPStatus.BAD_REQUEST, "malformed-request", "The request is not HTTP/1.1"),
     errors.MalformedBody: Kind(HTTPStatus.BAD_REQUEST, "malformed-body", "The body is not JSON in UTF-8"),
     errors.BodyTooSlow: Kind(HTTPStatus.REQUEST_TIMEOUT, "body-too-slow", "The request did not arrive in time"),
     errors.PayloadTooLarge: Kind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", "The request is too large"),

@@ -27,6 +27,10 @@ class RequestError(QueryIntentError):
     """Base of what is wrong with one request."""
 
 
+class MalformedRequest(RequestError):
+    """What came isn't a request of HTTP/1.1."""
+
+
 class MalformedBody(RequestError):
     """The body isn't JSON in UTF-8."""
 

@@ -15,9 +15,39 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.error_handlers import CONTENT_TYPE, problem_document
-from app.errors import BodyTooSlow, MalformedBody, NotReady, PayloadTooLarge, QueryIntentError
+from app.errors import BodyTooSlow, MalformedRequest, NotReady, PayloadTooLarge, QueryIntentError
 
 MAX_HEADER_BYTES = 32_768
+
+
+class OneWrite:
+    """Stands in for the transport of one response: holds its head back until the body comes, and writes both at once.
+
+    A second system call costs as much as the rest of the reply, and wakes the client for half an answer.
+    """
+
+    __slots__ = ("_held", "_started", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._held = b""
+        self._started = False
+
+    def write(self, data: bytes) -> None:
+        if self._started:
+            self._transport.write(self._held + data)
+            self._held = b""
+        else:
+            self._started = True
+            self._held = data
+
+    def close(self) -> None:
+        if self._held:
+            self._transport.write(self._held)
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
 
 
 class ConnectionProtocol(HttpToolsProtocol):
@@ -33,7 +63,9 @@ class ConnectionProtocol(HttpToolsProtocol):
         # Since when a request has been arriving; None between requests.
         self.reading_since: float | None = None
         self._held_back: tuple[RequestResponseCycle, Any] | None = None
+        # Read for headers that are not complete yet, the chunk apart that is being read.
         self._header_bytes = 0
+        self._chunk_bytes = 0
         self._headers_complete = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,20 +88,36 @@ class ConnectionProtocol(HttpToolsProtocol):
             return
         if self.reading_since is None:
             self.reading_since = self.loop.time()
+        self._chunk_bytes = len(data)
+        scope = self.scope
         super().data_received(data)
-        if not self._headers_complete:
+        # Not in the chunk in which they begin: the rest of an earlier request may be in it.
+        if not self._headers_complete and self.scope is scope:
             self._header_bytes += len(data)
             if self._header_bytes > MAX_HEADER_BYTES:
-                self._refuse(PayloadTooLarge(f"headers of more than {MAX_HEADER_BYTES} bytes"))
+                self._refuse(_too_long_headers())
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        if self.reading_since is None:  # a pipelined request that came with the end of the one before
+            self.reading_since = self.loop.time()
         self._header_bytes, self._headers_complete = 0, False
         self.scope["query_intent.connection"] = self  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
         self._headers_complete = True
+        if self._header_bytes + self._chunk_bytes > MAX_HEADER_BYTES and self._size_of_headers() > MAX_HEADER_BYTES:
+            self._refuse(_too_long_headers())
+            raise PayloadTooLarge  # stops the parser
         super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        if self.reading_since is not None:  # nothing of the next request was read meanwhile
+            self.reading_since = self.loop.time()
+        super().on_response_complete()
+        # A "100 Continue" must not wait for the answer, and a reply to HEAD has no body that would release its head.
+        if not self.expect_100_continue and self.scope["method"] != "HEAD":
+            self.cycle.transport = OneWrite(self.transport)  # type: ignore[assignment]
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
@@ -94,11 +142,24 @@ class ConnectionProtocol(HttpToolsProtocol):
 
     def refuse_if_slow(self, now: float) -> None:
         """End a connection whose request has been arriving for longer than allowed. ``now`` is the loop's time."""
-        if self.reading_since is not None and now - self.reading_since > self.read_timeout_s:
+        if self.reading_since is None or now - self.reading_since <= self.read_timeout_s:
+            return
+        if not self._is_answering():  # else a refusal would be taken for the answer that is to come
             self._refuse(BodyTooSlow(f"the request did not arrive within {self.read_timeout_s:g} s"))
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(MalformedBody(f"this is not HTTP/1.1: {msg}"))
+        self._refuse(MalformedRequest("the bytes that came are not an HTTP/1.1 request; the connection is closed"))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """An offer of HTTP/2, as some clients make with every request, is declined by an answer in HTTP/1.1."""
+
+    def _is_answering(self) -> bool:
+        """Whether a request that has arrived is without its answer."""
+        cycle = self.cycle
+        return bool(self.pipeline) or (cycle is not None and not cycle.more_body and not cycle.response_complete)
+
+    def _size_of_headers(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
 
     def _refuse(self, error: QueryIntentError) -> None:
         """Answer without the application and close: there is no request that it could be given."""
@@ -116,6 +177,10 @@ class ConnectionProtocol(HttpToolsProtocol):
                 + body
             )
         self.transport.close()
+
+
+def _too_long_headers() -> PayloadTooLarge:
+    return PayloadTooLarge(f"headers of more than {MAX_HEADER_BYTES} bytes")
 
 
 def limited(*, max_connections: int, read_timeout_s: float) -> type[ConnectionProtocol]:
