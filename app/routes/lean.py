@@ -155,11 +155,12 @@ def decode(model: type[_Request], body: bytes) -> _Request:
     """The request in ``body``. Raises ``MalformedBody`` or ``InvalidField`` for the first field that is wrong."""
     try:
         try:
-            return model.model_validate_json(body)
+            if b"NaN" not in body and b"Infinity" not in body:  # which pydantic takes for JSON
+                return model.model_validate_json(body)
         except ValidationError as error:
             if error.errors(include_url=False, include_input=False)[0]["type"] != "json_invalid":
                 raise
-            return model.model_validate(_parse_leniently(body))
+        return model.model_validate(_parse_leniently(body))
     except ValidationError as error:
         raise _translate(error.errors(include_url=False)[0]) from None
 
@@ -184,9 +185,12 @@ def _parse_leniently(body: bytes) -> Any:
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_replace_in_pairs)
     except UnicodeDecodeError as error:
         raise MalformedBody(f"the body is not UTF-8 at byte {error.start}") from None
-    except (ValueError, RecursionError) as error:
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise MalformedBody(f"the body is not JSON: {reason}") from None
+    except json.JSONDecodeError as error:
+        raise MalformedBody(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise MalformedBody("the body is nested too deeply") from None
+    except ValueError:
+        raise MalformedBody("the body holds a number of too many digits") from None
 
 
 def _replace_in_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -200,7 +204,7 @@ def _replace(value: Any) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
+    raise MalformedBody(f"the body is not JSON: {name} is no JSON value")
 
 
 async def read_body(scope: Scope, receive: Receive, *, limit: int) -> bytes | None:
