@@ -100,10 +100,10 @@ class Service:
         metrics.replicas.set(self.engine.replicas)
         metrics.replicas_ready.set(pool.ready)
         metrics.inflight.set(self.requests_in_flight)
-        if pool.is_open:
-            metrics.queue_items.set(len(pool.queue))
-            metrics.queue_tokens.set(pool.queue.tokens)
-            metrics.queue_oldest.set(pool.queue.oldest_age(time.perf_counter()))
+        backlog = pool.backlog()
+        metrics.queue_items.set(backlog.items)
+        metrics.queue_tokens.set(backlog.tokens)
+        metrics.queue_oldest.set(backlog.oldest_s)
 
     def describe(self) -> dict[str, Any]:
         """What ``GET /v1/model`` says."""

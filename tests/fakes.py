@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +73,7 @@ class FakeModel:
             return np.zeros((len(pool), 1), np.float32)
         self._backend.rows.append(queries)
         self._backend.started.release()
-        assert self._backend.gate.wait(PATIENCE_S), "the test never opened the gate"
+        self._backend.wait_for_permission()
         if POISON in tokens:
             raise RuntimeError("poisoned")
         if TOO_FEW in tokens:
@@ -90,7 +89,7 @@ class FakeModel:
 
 
 class FakeBackend:
-    """Loads ``FakeModel``; the test looks at ``rows`` and ``models`` and holds rows back with ``gate``.
+    """Loads ``FakeModel``; the test looks at ``models`` and ``rows``, and decides when rows and loads may go on.
 
     ``failures`` are raised by the next loads, one each; ``None`` among them lets one succeed.
     """
@@ -99,35 +98,43 @@ class FakeBackend:
         self.models: list[FakeModel] = []
         self.rows: list[list[tuple[int, ...]]] = []  # the queries of each row that ran, warm-up left out
         self.started = threading.Semaphore(0)  # released as each of those rows begins
-        self.gate = threading.Event()
-        self.gate.set()
+        self.load_started = threading.Semaphore(0)
+        self.may_load = threading.Event()
+        self.may_load.set()
         self._failures = list(failures)
-
-    def load(self, core: int) -> FakeModel:
-        if self._failures and (failure := self._failures.pop(0)) is not None:
-            raise failure
-        self.models.append(FakeModel(self, core))
-        return self.models[-1]
-
-    def wait_until_running(self) -> None:
-        """Blocks until one more row runs."""
-        assert self.started.acquire(timeout=PATIENCE_S), "no row began"
+        self._is_held = False
+        self._permits = threading.Semaphore(0)
 
     @property
     def queries(self) -> list[tuple[int, ...]]:
         """Every query that ran, in order, as often as it ran."""
         return [each for row in self.rows for each in row]
 
+    def load(self, core: int) -> FakeModel:
+        self.load_started.release()
+        assert self.may_load.wait(PATIENCE_S), "the test never let the model load"
+        if self._failures and (failure := self._failures.pop(0)) is not None:
+            raise failure
+        self.models.append(FakeModel(self, core))
+        return self.models[-1]
 
-class FakeTokenizer:
-    """A token for each character between 1 and 2, cut at ``max_tokens``; no vocabulary file needed."""
+    def hold(self) -> None:
+        """From now on every row waits in the middle of the model for a ``release``."""
+        self._is_held = True
 
-    def __init__(self, max_tokens: int = 8) -> None:
-        self._max_tokens = max_tokens
+    def release(self, rows: int = 1) -> None:
+        self._permits.release(rows)
 
-    def encode(self, text: str) -> Any:
-        from app.tokenization import Tokens
+    def let_go(self) -> None:
+        """End of ``hold``: rows run through, those that wait too."""
+        self._is_held = False
+        self._permits.release(1000)
 
-        ids = [1, *(3 + ord(character) % 800 for character in text), 2]
-        truncated = len(ids) > self._max_tokens
-        return Tokens(np.array([*ids[: self._max_tokens - 1], 2], np.int64), truncated, text.count("�"))
+    def wait_until_running(self, rows: int = 1) -> None:
+        """Blocks until ``rows`` more rows have begun."""
+        for _ in range(rows):
+            assert self.started.acquire(timeout=PATIENCE_S), "no row began"
+
+    def wait_for_permission(self) -> None:
+        if self._is_held:
+            assert self._permits.acquire(timeout=PATIENCE_S), "the test never released the row"

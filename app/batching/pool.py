@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,8 @@ from app.batching.queue import BatchQueue, Entry, Row, State
 from app.batching.replica import FinishedRow, Replica
 from app.errors import DeadlineExceeded, NotReady
 
+logger = logging.getLogger(__name__)
+
 
 class Outcome(NamedTuple):
     """What became of one query: its ``result`` (an exception where it failed), and the seconds it took."""
@@ -22,6 +25,14 @@ class Outcome(NamedTuple):
     result: Any
     queue_s: float
     inference_s: float
+
+
+class Backlog(NamedTuple):
+    """What waits at one moment; ``oldest_s`` is how long the first of it has waited."""
+
+    items: int
+    tokens: int
+    oldest_s: float
 
 
 class Request:
@@ -59,7 +70,7 @@ class ReplicaPool:
         on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._condition = threading.Condition()
+        self._condition = threading.Condition(threading.Lock())  # nothing here takes it twice
         self._queue: BatchQueue | None = None
         self._replicas: list[Replica] = []
         self._idle = 0
@@ -91,6 +102,13 @@ class ReplicaPool:
         if self._queue is None:
             raise NotReady("the model is still loading")
         return self._queue
+
+    def backlog(self) -> Backlog:
+        """Empty before the pool is open."""
+        with self._condition:  # replica threads take from the queue meanwhile
+            if self._queue is None:
+                return Backlog(0, 0, 0.0)
+            return Backlog(len(self._queue), self._queue.tokens, self._queue.oldest_age(self._clock()))
 
     async def open(
         self, replicas: Iterable[Replica], make_queue: Callable[[list[dict[int, float]]], BatchQueue]
@@ -164,7 +182,10 @@ class ReplicaPool:
         """Hand a row's results to the event loop, in one wake-up. Called by replica threads only."""
         self._post(self._settle, finished)
         self.queue.latency.observe(finished.row.bucket, finished.finished_at - finished.started_at)
-        self._on_row(finished)
+        try:
+            self._on_row(finished)
+        except Exception:  # a full disk under the metrics is no reason to lose a replica
+            logger.exception("a row could not be observed")
 
     def refuse_waiting(self) -> int:
         """Answer what still waits with ``NotReady``: the drain has no more time. Returns how many entries that were."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import statistics
 import threading
@@ -84,41 +85,51 @@ class Replica(threading.Thread):
         self._source = source
         self._clock = clock
         self._stop_requested = threading.Event()
+        self._model: Model | None = None
 
     def run(self) -> None:
+        if not self.warm.set_running_or_notify_cancel():  # from here on nobody can cancel it under our hands
+            return
         try:
-            model, seconds = self._load()
+            seconds = self._load()
         except BaseException as error:
             self.warm.set_exception(error)
             return
         self.is_ready = True
         self.warm.set_result(seconds)
-        failures = 0
-        while (row := self._source.take(self)) is not None:
-            if self._run_row(row):
-                failures = 0
-                continue
-            failures += 1
-            if failures >= FAILURES_BEFORE_RELOAD:
-                reloaded = self._reload(model)
-                if reloaded is None:
-                    return
-                model, failures = reloaded, 0
-        self.is_ready = False
-        model.close()
+        try:
+            self._serve()
+        except Exception:
+            logger.exception("replica %d ended. This is a bug.", self.index)
+        finally:
+            self.is_ready = False
+            self._unload()
 
     def stop(self) -> None:
         """Cut a pending reload short; a replica that waits for work is ended by the pool."""
         self._stop_requested.set()
 
-    def _load(self) -> tuple[Model, dict[int, float]]:
-        model = self._backend.load(self.index)
-        self._model = model
+    def _serve(self) -> None:
+        failures = 0
+        while (row := self._source.take(self)) is not None:
+            failures = 0 if self._run_row(row) else failures + 1
+            if failures == FAILURES_BEFORE_RELOAD:
+                if not self._reload():
+                    return
+                failures = 0
+
+    def _load(self) -> dict[int, float]:
+        self._model = self._backend.load(self.index)
         try:
-            return model, {bucket: self._warm_up(bucket) for bucket in self._rows}
+            return {bucket: self._warm_up(bucket) for bucket in self._rows}
         except BaseException:
-            model.close()
+            self._unload()
             raise
+
+    def _unload(self) -> None:
+        if self._model is not None:
+            model, self._model = self._model, None
+            model.close()
 
     def _warm_up(self, bucket: int) -> float:
         """Median seconds of a full row of this bucket, after the canary has passed."""
@@ -133,6 +144,7 @@ class Replica(threading.Thread):
         return statistics.median(seconds[WARMUP_ROWS // 4 :])
 
     def _forward(self, bucket: int, queries: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        assert self._model is not None, "a replica without a model took a row. This is a bug."
         buffers = self._rows[bucket]
         buffers.fill(queries)
         logits = self._model.forward(buffers.hidden, buffers.mask, buffers.pool)
@@ -165,20 +177,20 @@ class Replica(threading.Thread):
             failure.__cause__ = error
             return failure
 
-    def _reload(self, model: Model) -> Model | None:
-        """A new copy of the model after this one kept failing; ``None`` when the service stops first."""
+    def _reload(self) -> bool:
+        """Load the model anew after it kept failing; false when the service stops first."""
         self.is_ready = False
         logger.error("replica %d failed %d rows in a row; loading it anew", self.index, FAILURES_BEFORE_RELOAD)
-        model.close()
-        for attempt in range(1_000_000):
-            if self._stop_requested.wait(RELOAD_BACKOFF_S[min(attempt, len(RELOAD_BACKOFF_S) - 1)]):
+        self._unload()
+        for backoff_s in itertools.chain(RELOAD_BACKOFF_S, itertools.repeat(RELOAD_BACKOFF_S[-1])):
+            if self._stop_requested.wait(backoff_s):
                 break
             try:
-                loaded, _ = self._load()
+                self._load()
             except Exception:
                 logger.exception("replica %d could not be loaded", self.index)
             else:
                 self.is_ready = True
                 logger.info("replica %d is back", self.index)
-                return loaded
-        return None
+                return True
+        return False
