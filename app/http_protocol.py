@@ -18,6 +18,8 @@ from app.error_handlers import CONTENT_TYPE, problem_document
 from app.errors import BodyTooSlow, MalformedRequest, NotReady, PayloadTooLarge, QueryIntentError
 
 MAX_HEADER_BYTES = 32_768
+# What Java's HttpClient and curl --http2 put into a request to a plain http URL.
+HTTP2_OFFER = b"\r\nUpgrade: h2c\r\n"
 
 
 class OneWrite:
@@ -88,6 +90,9 @@ class ConnectionProtocol(HttpToolsProtocol):
             return
         if self.reading_since is None:
             self.reading_since = self.loop.time()
+            if (offer := data.find(HTTP2_OFFER, 0, MAX_HEADER_BYTES)) >= 0:
+                # It is declined by answering in HTTP/1.1; llhttp would stop before the body and lose it.
+                data = data[:offer] + data[offer + len(HTTP2_OFFER) - 2 :]
         self._chunk_bytes = len(data)
         scope = self.scope
         super().data_received(data)
@@ -151,7 +156,7 @@ class ConnectionProtocol(HttpToolsProtocol):
         self._refuse(MalformedRequest("the bytes that came are not an HTTP/1.1 request; the connection is closed"))
 
     def _unsupported_upgrade_warning(self) -> None:
-        """An offer of HTTP/2, as some clients make with every request, is declined by an answer in HTTP/1.1."""
+        """An offer that is not taken up is nothing to warn of: it would be a line in the log for each request."""
 
     def _is_answering(self) -> bool:
         """Whether a request that has arrived is without its answer."""
