@@ -1,7 +1,7 @@
 """The one graph that every target compiles: a packed row of several queries in, a row of logits each out.
 
 Attention is written out in matmuls and a softmax, since Inferentia 1's torch 1.13 has no fused operator for it. Token
-and position embeddings are looked up outside (``app/batching/packing.py``), so the graph takes floats only.
+and position embeddings are looked up outside (``app/packing.py``), so the graph takes floats only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import nn
 
 @dataclass(frozen=True, slots=True)
 class EncoderConfig:
-    """The numbers of a post-layer-norm transformer encoder, under one name each whatever the architecture calls them."""
+    """The numbers of a post-layer-norm encoder, under one name each whatever the architecture calls them."""
 
     embedding_size: int  # differs from hidden_size where embeddings are projected (ELECTRA small)
     hidden_size: int
@@ -49,7 +49,7 @@ class SelfAttention(nn.Module):
         return merged
 
     def _split_heads(self, x: torch.Tensor) -> torch.Tensor:
-        return x.unflatten(-1, (self.heads, self.head_size)).transpose(1, 2)  # (1, T, H) -> (1, heads, T, head_size)
+        return x.view(1, -1, self.heads, self.head_size).transpose(1, 2)  # (1, T, H) -> (1, heads, T, head_size)
 
 
 class EncoderLayer(nn.Module):
