@@ -1,0 +1,101 @@
+"""query-intent compile: a checkpoint → a bundle and one of its targets.
+
+    query-intent compile --checkpoint models/checkpoints/query-intent --bundle models/bundles/query-intent \\
+        --target cpu --calibration prepared/intent.csv --holdout prepared/intent.csv
+
+Runs on any CPU, under a minute for MiniLM. The target is compared with the float32 checkpoint on the held-out queries,
+and nothing is written when they agree too little.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+TARGETS = ("cpu", "torch")
+GOLDEN = Path(__file__).with_name("golden.txt")
+
+File = click.Path(path_type=Path, exists=True, dir_okay=False)
+Folder = click.Path(path_type=Path, file_okay=False)
+
+
+def _buckets(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+    """ "8,12,16" as rising numbers of tokens."""
+    try:
+        buckets = [int(part) for part in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{value!r}: whole numbers with commas between") from None
+    if buckets != sorted(set(buckets)) or buckets[0] < 3:
+        raise click.BadParameter(f"{value!r}: buckets must rise and begin at 3 or more")
+    return buckets
+
+
+@click.command("compile")
+@click.option("--checkpoint", type=Folder, required=True, help="Folder of a Hugging Face sequence classifier.")
+@click.option("--bundle", type=Folder, required=True, help="Bundle to make, or to add the target to.")
+@click.option("--target", type=click.Choice(TARGETS), default="cpu", show_default=True)
+@click.option("--name", help="Of a new bundle. [default: the checkpoint's folder]")
+@click.option("--version", help="Of a new bundle. [default: 1]")
+@click.option("--labels", type=File, help="JSON list of names, or of {name, definition, group}, in the logits' order.")
+@click.option("--calibration", type=File, required=True, help="Queries (txt, csv, jsonl) for int8 ranges.")
+@click.option("--holdout", type=File, required=True, help="Queries (txt, csv, jsonl) to compare with float32 on.")
+@click.option("--column", default="text", show_default=True, help="Of the queries in csv and jsonl.")
+@click.option("--golden", type=File, default=GOLDEN, help="Sentences that every replica must answer right to start.")
+@click.option(
+    "--buckets", callback=_buckets, default="8,12,16,24,32,48", show_default=True, help="Row lengths in tokens."
+)
+@click.option("--min-agreement", type=click.FloatRange(0, 1), default=0.99, show_default=True, help="Share of labels.")
+@click.option("--seed", default=17, show_default=True, help="Of the calibration rows.")
+def command(
+    checkpoint: Path,
+    bundle: Path,
+    target: str,
+    name: str | None,
+    version: str | None,
+    labels: Path | None,
+    calibration: Path,
+    holdout: Path,
+    column: str,
+    golden: Path,
+    buckets: list[int],
+    min_agreement: float,
+    seed: int,
+) -> None:
+    """Compile a checkpoint for one target.
+
+    BERT, DistilBERT, RoBERTa and ELECTRA classifiers can be compiled, with or without the training.json that
+    `query-intent train` leaves. Text files hold a query a line, csv and jsonl files have it in --column; where such a
+    table has a column `split`, calibration takes its rows in `train` and the comparison the others.
+
+    The bundle is made when it isn't there; otherwise the target is added to it or replaced in it.
+    """
+    from app.errors import StartError
+    from models.compiler import compile_bundle
+    from models.order import Order, Queries
+    from models.queries import read_queries
+    from models.source import read_source
+    from models.summary import Summary
+
+    summary = Summary()
+    try:
+        with summary.step(f"reading {checkpoint}"):
+            source = read_source(checkpoint, labels=labels)
+            read = partial(read_queries, column=column, max_tokens=source.max_tokens)
+            queries = Queries(read(calibration, split="train"), read(holdout, split="other"), read(golden))
+        order = Order(
+            target=target,
+            buckets=buckets,
+            min_agreement=min_agreement,
+            seed=seed,
+            name=name or checkpoint.resolve().name.lower(),
+            version=version or "1",
+        )
+        compile_bundle(source, order, queries, bundle, summary)
+    except (ValueError, StartError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+if __name__ == "__main__":
+    command()

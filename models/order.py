@@ -1,0 +1,31 @@
+"""What ``query-intent compile`` is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class CompileError(ValueError):
+    """The target isn't good enough or doesn't belong into the bundle; the message says by how much."""
+
+
+class Queries(NamedTuple):
+    """Normalised queries by what they're for."""
+
+    calibration: Sequence[str]
+    holdout: Sequence[str]
+    golden: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One target. ``name`` and ``version`` are a new bundle's; one that exists keeps its own."""
+
+    target: str
+    buckets: list[int]
+    min_agreement: float
+    seed: int
+    name: str
+    version: str

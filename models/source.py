@@ -1,0 +1,133 @@
+"""What is compiled: a checkpoint folder with everything that its bundle will say of it.
+
+A checkpoint of ``query-intent train`` knows all of it (``training.json``). Any other Hugging Face classifier of an
+architecture that can be packed works too; what it doesn't know is assumed, and said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from app.bundle import Label
+from app.text import NORMALISER_VERSION
+from models.architectures import ADAPTERS, Converted, UnsupportedCheckpoint, convert
+from models.checkpoint import RECORD, CheckpointError, load_record
+
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+# Queries of shops have 9 tokens on average and 22 at the 99th percentile.
+DEFAULT_MAX_TOKENS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A checkpoint, converted, and what its bundle's manifest takes from it."""
+
+    converted: Converted
+    tokenizer: Path
+    labels: list[Label]
+    max_tokens: int
+    normaliser: int = NORMALISER_VERSION
+    temperature: float = 1.0
+    label_priors: dict[str, float] = field(default_factory=dict)
+    abstain_threshold: float = 0.0
+    quality: dict[str, Any] = field(default_factory=dict)
+    lineage: dict[str, Any] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()  # in words, for whoever compiles
+
+
+def read_source(folder: Path, *, labels: Path | None = None) -> Source:
+    """Read ``folder``, with ``labels`` (JSON: names, or objects of name, definition and group) where given.
+
+    Raises ``CheckpointError`` for files that are missing or broken and labels that don't match the head, and
+    ``UnsupportedCheckpoint`` for models that can't be packed.
+    """
+    config, weights = _read_config(folder), _weights_file(folder)
+    tokenizer = folder / "tokenizer.json"
+    if not tokenizer.is_file():
+        raise CheckpointError(f"{folder}: no tokenizer.json; save the checkpoint with a fast tokenizer")
+    converted = convert(config, _read_tensors(weights))
+    known = _recorded(folder) if (folder / RECORD).is_file() else _assumed(config, converted)
+    if labels is not None:
+        known["labels"] = _read_labels(labels)
+    names = [label.name for label in known["labels"]]
+    if len(names) != converted.encoder.config.labels:
+        raise CheckpointError(f"{folder}: {len(names)} labels for a head of {converted.encoder.config.labels}")
+    if set(known.get("label_priors", {})) != set(names):
+        known["label_priors"] = dict.fromkeys(names, 1 / len(names))
+    known["lineage"] = {**known.get("lineage", {}), "weights_sha256": hashlib.sha256(weights.read_bytes()).hexdigest()}
+    return Source(converted=converted, tokenizer=tokenizer, **known)
+
+
+def _recorded(folder: Path) -> dict[str, Any]:
+    record = load_record(folder)
+    labels = [Label(name=label.name, definition=label.definition, group=label.group) for label in record.labels]
+    names = ("normaliser", "max_tokens", "temperature", "label_priors", "abstain_threshold", "quality")
+    return {"labels": labels, "lineage": record.lineage.model_dump()} | {name: getattr(record, name) for name in names}
+
+
+def _assumed(config: dict[str, Any], converted: Converted) -> dict[str, Any]:
+    names = [name for _, name in sorted(config["id2label"].items(), key=lambda item: int(item[0]))]
+    max_tokens = min(DEFAULT_MAX_TOKENS, len(converted.embeddings.position))
+    return {
+        "labels": [Label(name=name, definition="", group=name) for name in names],
+        "max_tokens": max_tokens,
+        "assumed": (
+            f"no {RECORD}: temperature 1, even priors, no abstaining, each label its own group",
+            f"queries are cut at {max_tokens} tokens and normalised by this version's rules",
+        ),
+    }
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    """config.json with the defaults that its architecture has in transformers."""
+    with _broken(folder / "config.json"):
+        written = json.loads((folder / "config.json").read_bytes())
+        architecture = written.get("model_type")
+    if architecture not in ADAPTERS:
+        raise UnsupportedCheckpoint(
+            f"{folder}: architecture {architecture!r}: only {', '.join(ADAPTERS)} can be packed"
+        )
+    from transformers import AutoConfig
+
+    # What is written wins: newer versions of transformers drop settings that older checkpoints rely on.
+    return {**AutoConfig.from_pretrained(folder, local_files_only=True).to_dict(), **written}
+
+
+def _weights_file(folder: Path) -> Path:
+    for name in WEIGHTS:
+        if (folder / name).is_file():
+            return folder / name
+    raise CheckpointError(f"{folder}: has neither {' nor '.join(WEIGHTS)}")
+
+
+def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    with _broken(path):
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        state: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+        return state
+
+
+def _read_labels(path: Path) -> list[Label]:
+    with _broken(path):
+        named = TypeAdapter(list[str] | list[Label]).validate_json(path.read_bytes())
+    return [Label(name=label, definition="", group=label) if isinstance(label, str) else label for label in named]
+
+
+@contextmanager
+def _broken(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, AttributeError, RuntimeError, ValidationError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: can't be read: {error}") from error

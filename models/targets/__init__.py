@@ -1,0 +1,1 @@
+"""One module per target: how the packed graph becomes what that engine runs."""
