@@ -20,6 +20,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from starlette.types import Message, Receive, Scope, Send
 
+from app.error_handlers import CONTENT_TYPE as PROBLEM_CONTENT_TYPE
 from app.error_handlers import problem_document, problem_headers
 from app.errors import InvalidField, MalformedBody, PayloadTooLarge, UnsupportedMediaType
 from app.request_id import request_id_of
@@ -78,6 +79,7 @@ class LeanHandler:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = self._clock()
         status, source, stages = CLIENT_GONE, "none", Stages()
+        body: bytes | None = None
         connection = scope.get("query_intent.connection")
         try:
             try:
@@ -110,7 +112,7 @@ class LeanHandler:
                 (b"server-timing", stages.server_timing()),
             ]
             # What is left of a body that was refused unread can't be told from the next request.
-            if self._is_draining() or status == 413:
+            if self._is_draining() or body is None:
                 headers.append((b"connection", b"close"))
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": payload})
@@ -135,8 +137,10 @@ class LeanRoute(APIRoute):
             raise AssertionError("a lean route was served by FastAPI. This is a bug.")
 
         endpoint.__annotations__ = {"body": body}
+        # A reference instead of FastAPI's "model", which would put the schema under application/json.
+        problem = {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}
         problems: dict[int | str, dict[str, Any]] = {
-            status: {"model": Problem, "content": {"application/problem+json": {}}} for status in statuses
+            status: {"content": {PROBLEM_CONTENT_TYPE: problem}} for status in statuses
         }
         super().__init__(
             path,
