@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class FakeModel:
             return np.zeros((len(pool), 1), np.float32)
         self._backend.rows.append(queries)
         self._backend.started.release()
-        self._backend.wait_for_permission()
+        self._backend.wait_for_permission(tokens)
         if POISON in tokens:
             raise RuntimeError("poisoned")
         if TOO_FEW in tokens:
@@ -102,7 +102,7 @@ class FakeBackend:
         self.may_load = threading.Event()
         self.may_load.set()
         self._failures = list(failures)
-        self._is_held = False
+        self._is_held: Callable[[set[int]], bool] = lambda _tokens: False
         self._permits = threading.Semaphore(0)
 
     @property
@@ -118,16 +118,16 @@ class FakeBackend:
         self.models.append(FakeModel(self, core))
         return self.models[-1]
 
-    def hold(self) -> None:
-        """From now on every row waits in the middle of the model for a ``release``."""
-        self._is_held = True
+    def hold(self, token: int | None = None) -> None:
+        """From now on every row, or every row with this token, waits in the middle of the model for a ``release``."""
+        self._is_held = lambda tokens: token is None or token in tokens
 
     def release(self, rows: int = 1) -> None:
         self._permits.release(rows)
 
     def let_go(self) -> None:
         """End of ``hold``: rows run through, those that wait too."""
-        self._is_held = False
+        self._is_held: Callable[[set[int]], bool] = lambda _tokens: False
         self._permits.release(1000)
 
     def wait_until_running(self, rows: int = 1) -> None:
@@ -135,6 +135,6 @@ class FakeBackend:
         for _ in range(rows):
             assert self.started.acquire(timeout=PATIENCE_S), "no row began"
 
-    def wait_for_permission(self) -> None:
-        if self._is_held:
+    def wait_for_permission(self, tokens: set[int]) -> None:
+        if self._is_held(tokens):
             assert self._permits.acquire(timeout=PATIENCE_S), "the test never released the row"
