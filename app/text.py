@@ -18,7 +18,9 @@ MAX_CHARS_PER_TOKEN = 8
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # C0, C1 and the invisible format characters (zero-width joiners, direction marks, the byte-order mark).
-_INVISIBLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+)
 
 # What phones type instead of the straight quote.
 _STRAIGHT_QUOTES = str.maketrans("‘’‛“”‟", "'''\"\"\"")
@@ -37,10 +39,11 @@ def normalise(text: str, *, max_tokens: int) -> str:
     ``max_tokens`` bounds the work: only the first ``8 * max_tokens`` characters are looked at. A query of nothing but
     punctuation keeps it ("???"); the result is empty only where nothing visible was sent.
     """
-    text = text[: max_tokens * MAX_CHARS_PER_TOKEN]
+    # First of all: a character that can't be seen may stand between a letter and the accent that NFKC joins to it.
+    text = _INVISIBLE.sub("", text[: max_tokens * MAX_CHARS_PER_TOKEN])
     if not text.isascii():
         text = unicodedata.normalize("NFKC", replace_lone_surrogates(text)).translate(_STRAIGHT_QUOTES)
-    text = " ".join(_INVISIBLE.sub("", text).lower().split())
+    text = " ".join(text.lower().split())
     start, end = 0, len(text)
     while start < end and _is_outer(text[start]):
         start += 1
