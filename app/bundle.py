@@ -152,9 +152,14 @@ class Bundle:
         path = self.path / EMBEDDINGS
         try:
             tables = load_file(path)
-            return Embeddings(tables["word"].astype(np.float32), tables["position"].astype(np.float32))
+            embeddings = Embeddings(tables["word"].astype(np.float32), tables["position"].astype(np.float32))
         except (SafetensorError, KeyError) as error:
             raise BundleError(f"bundle {self.path}: {EMBEDDINGS} can't be read: {error}") from error
+        if (positions := len(embeddings.position)) < self.manifest.max_tokens:
+            raise BundleError(
+                f"bundle {self.path}: {EMBEDDINGS} has {positions} positions, max_tokens is {self.manifest.max_tokens}"
+            )
+        return embeddings
 
     def _check_files(self) -> None:
         for required in (TOKENIZER, EMBEDDINGS):
