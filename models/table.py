@@ -57,7 +57,9 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def read_table(path: Path, *, text_column: str = "text", label_column: str = "label", max_tokens: int = 32) -> list[Row]:
+def read_table(
+    path: Path, *, text_column: str = "text", label_column: str = "label", max_tokens: int = 32
+) -> list[Row]:
     """Read and check a table; texts come back normalised as serving normalises them.
 
     Raises ``TableError`` for a missing file or column, a broken line, empty texts or labels, an unknown split, a text
