@@ -21,15 +21,16 @@ FOREIGN = frozenset({"QUERY_INTENT_DATA"})
 SHIPPED_BUNDLE = Path(__file__).parent.parent / "models" / "bundles" / "query-intent"
 
 Port = Annotated[int, Field(ge=0, le=65535)]
+Host = Annotated[str, Field(min_length=1)]  # an empty one would mean every interface
 Target = Literal["auto", "cpu", "torch", "null"]
 
 
 class Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    host: str = Field("127.0.0.1", description="Address of the traffic port; 0.0.0.0 in a container.")
+    host: Host = Field("127.0.0.1", description="Address of the traffic port; 0.0.0.0 in a container.")
     port: Port = Field(8080, description="Traffic port; 0 takes a free one.")
-    ops_host: str = Field("127.0.0.1", description="Address of the operations port.")
+    ops_host: Host = Field("127.0.0.1", description="Address of the operations port.")
     ops_port: Port = Field(8081, description="Operations port: health of the whole service and /metrics.")
     bundle: Path = Field(SHIPPED_BUNDLE, description="Directory of the model bundle.")
     target: Target = Field(
@@ -94,7 +95,7 @@ class Settings(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _timeouts_nest(self) -> Settings:
+    def _ports_differ(self) -> Settings:
         if 0 < self.port == self.ops_port and self.host == self.ops_host:
             raise ValueError(f"ops_port: {self.ops_port} is the traffic port as well")
         return self
