@@ -35,6 +35,6 @@ class ReadinessRule:
             return "draining: the service is stopping"
         if not self._was_complete:
             return f"loading: {ready} of {expected} replicas are warm"
-        if ready == 0 or ready < self._quorum * expected:
+        if ready == 0 or ready / expected < self._quorum:  # a quotient: 0.55 * 20 is more than 11 in floating point
             return f"degraded: {ready} of {expected} replicas are ready, the quorum is {self._quorum:g}"
         return ""
