@@ -64,6 +64,8 @@ class GoldenCheck:
 
     def _compare(self, query: GoldenQuery, actual: NDArray[np.float32], bucket: int) -> None:
         expected = np.array(query.probabilities)
+        if actual.shape != expected.shape:
+            raise BackendError(f"the model gives {len(actual)} logits a query, the bundle has {len(expected)} labels")
         names = self._ranker.intents
         got, want = int(actual.argmax()), int(expected.argmax())
         if got != want:
