@@ -22,7 +22,7 @@ class _WithoutQueries(logging.Filter):
                 frame = frame.tb_next
             record.error_type = type(error).__name__
             record.error_trace = frames
-            record.exc_info = None
+            record.exc_info = record.exc_text = None  # the text, too, which a handler before this one may have cached
         return True
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,19 @@ settings.load_profile("repeatable")
 def anyio_backend() -> str:
     """What ``@pytest.mark.anyio`` runs an async test on."""
     return "asyncio"
+
+
+@pytest.fixture
+def loggers_as_they_were() -> Iterator[None]:
+    """Undoes ``configure_logging``, which is for a process of its own."""
+    root, access = logging.getLogger(), logging.getLogger("uvicorn.access")
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    access.disabled = False
+    for name in ("uvicorn", "uvicorn.error"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
