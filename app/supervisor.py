@@ -16,9 +16,9 @@ import socket
 import sys
 import tempfile
 import time
-from collections import deque
 from pathlib import Path
 
+from app.child import Child
 from app.cpu_budget import cpu_budget
 from app.errors import StartError
 from app.health import Readiness, ReadinessRule
@@ -32,49 +32,25 @@ logger = logging.getLogger(__name__)
 
 BACKLOG = 2048
 WATCH_S = 0.1
-RESTART_BACKOFF_S = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
-# So many deaths of one worker in so many seconds are no accident: let the platform replace the whole.
-CRASH_LOOP_DEATHS = 6
-CRASH_LOOP_S = 60.0
 CORES_PER_WORKER = 4
 
 
-class Child:
-    """One worker's place: its index and cores stay, the process in it may change."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.process: asyncio.subprocess.Process | None = None
-        self.started_at = 0.0
-        self.was_ready = False
-        self.deaths: deque[float] = deque(maxlen=CRASH_LOOP_DEATHS)
-        self.restart_at: float | None = None
-
-    @property
-    def is_running(self) -> bool:
-        return self.process is not None and self.process.returncode is None
-
-    def record_death(self, now: float) -> bool:
-        """Note a death; whether the worker is in a crash loop."""
-        self.deaths.append(now)
-        return len(self.deaths) == CRASH_LOOP_DEATHS and now - self.deaths[0] < CRASH_LOOP_S
-
-    def backoff(self, now: float) -> float:
-        """Seconds to wait before the next start: longer the more often it died of late."""
-        recent = sum(now - death < CRASH_LOOP_S for death in self.deaths)
-        return RESTART_BACKOFF_S[min(max(recent, 1), len(RESTART_BACKOFF_S)) - 1]
+def share_out(cpus: int, *, workers: int, replicas: int) -> tuple[int, int]:
+    """How many workers, and replicas in each, on so many CPUs. What the settings leave at 0 is decided here."""
+    workers = workers or max(1, cpus // CORES_PER_WORKER)
+    return workers, replicas or max(1, cpus // workers)
 
 
 class Supervisor:
     """Runs the service that ``settings`` describe until SIGTERM or SIGINT."""
 
     def __init__(self, settings: Settings) -> None:
-        budget = cpu_budget()
         self._settings = settings
-        self._workers = settings.workers or max(1, budget // CORES_PER_WORKER)
-        self._replicas = settings.replicas or max(1, budget // self._workers)
-        self._children = [Child(index) for index in range(self._workers)]
-        self._directory = Path(tempfile.mkdtemp(prefix="query-intent-", dir=_shared_memory()))
+        self._workers, self._replicas = share_out(cpu_budget(), workers=settings.workers, replicas=settings.replicas)
+        limits = {"load_timeout_s": settings.load_timeout_s, "stall_timeout_s": settings.stall_timeout_s}
+        self._children = [Child(index, **limits) for index in range(self._workers)]
+        prefix = f"query-intent-{os.getpid()}-"
+        self._directory = Path(tempfile.mkdtemp(prefix=prefix, dir=_shared_memory()))
         self._metrics = self._directory / "metrics"
         self._metrics.mkdir()
         self._board = StatusBoard.create(self._directory / "board", self._workers)
@@ -84,7 +60,13 @@ class Supervisor:
         self._exit_code = 0
 
     async def run(self) -> int:
-        """Serve; returns the process's exit code. Raises ``StartError`` when a port is taken or no worker can start."""
+        """Serve; returns the process's exit code. Raises ``StartError`` when a port is taken."""
+        try:
+            return await self._run()
+        finally:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    async def _run(self) -> int:
         self._traffic = traffic = _listen(self._settings.host, self._settings.port, "PORT")
         operations = _listen(self._settings.ops_host, self._settings.ops_port, "OPS_PORT")
         lifeline_read, self._lifeline_write = os.pipe()
@@ -113,7 +95,6 @@ class Supervisor:
             await self._end()
             await server.stop()
             os.close(self._lifeline_write)
-            shutil.rmtree(self._directory, ignore_errors=True)
         return self._exit_code
 
     def readiness(self) -> Readiness:
@@ -123,6 +104,8 @@ class Supervisor:
         return self._readiness.judge(ready, self._workers * self._replicas, is_draining=self._is_draining)
 
     async def _spawn(self, child: Child) -> None:
+        if self._signalled.is_set():
+            return
         socket_fd, lifeline_fd = self._inherited
         orders = Orders(
             settings=self._settings,
@@ -147,6 +130,8 @@ class Supervisor:
         )
         child.started_at = time.monotonic()
         child.restart_at = None
+        if self._signalled.is_set():  # while it was being started, so that it heard nothing of it
+            child.process.terminate()
         logger.info("worker started", extra={"index": child.index, "pid": child.process.pid})
 
     async def _watch(self) -> None:
@@ -164,9 +149,9 @@ class Supervisor:
                 await asyncio.wait_for(self._signalled.wait(), WATCH_S)
 
     async def _look_after(self, child: Child, now: float) -> bool:
-        """Restart a worker that ended, end one that stalls; False when the service must give up."""
+        """Restart a worker that ended, end one that hangs; False when the service must give up."""
         if child.is_running:
-            self._end_if_stalled(child, now)
+            self._end_if_hanging(child, now)
             return True
         if child.restart_at is None:
             assert child.process is not None
@@ -182,24 +167,19 @@ class Supervisor:
                 self._exit_code = 1
                 logger.error("worker is in a crash loop; giving up", extra={"index": child.index, "code": code})
                 return False
-            child.restart_at = now + child.backoff(now)
-            logger.error("worker died", extra={"index": child.index, "code": code, "restart_s": child.backoff(now)})
+            child.restart_at = now + child.backoff_s(now)
+            logger.error("worker died", extra={"index": child.index, "code": code, "restart_s": child.backoff_s(now)})
         elif now >= child.restart_at:
             await self._spawn(child)
         return True
 
-    def _end_if_stalled(self, child: Child, now: float) -> None:
-        """Loading may hold the interpreter for long and has its own limit; later, silence means that it hangs."""
+    def _end_if_hanging(self, child: Child, now: float) -> None:
         assert child.process is not None
         line = self._board.read()[child.index]
-        is_its_own = line.pid == child.process.pid
-        if is_its_own and line.state is WorkerState.SERVING:
-            child.was_ready = True
-            silent_s, limit_s = now - line.heartbeat, self._settings.stall_timeout_s
-        else:
-            silent_s, limit_s = now - child.started_at, self._settings.load_timeout_s
-        if silent_s > limit_s:
-            logger.error("worker stalled", extra={"index": child.index, "seconds": round(silent_s, 1)})
+        child.observe(line)
+        if child.is_hanging(line, now):
+            silence_s = round(child.silence_s(line, now), 1)
+            logger.error("worker hangs", extra={"index": child.index, "seconds": silence_s})
             child.process.kill()
 
     def _on_signal(self, number: signal.Signals) -> None:
@@ -211,9 +191,12 @@ class Supervisor:
         self._signal_workers(signal.SIGINT if hurry else signal.SIGTERM)
 
     def _signal_workers(self, number: signal.Signals) -> None:
+        lines = self._board.read()
         for child in self._children:
             if child.is_running and child.process is not None:
-                child.process.send_signal(number)
+                # One that still imports has nothing to drain, and would end with the traceback of a KeyboardInterrupt.
+                is_listening = lines[child.index].pid == child.process.pid
+                child.process.send_signal(number if is_listening else signal.SIGTERM)
 
     async def _end(self) -> None:
         """Wait for the workers to drain, and end what is left after their bound."""
