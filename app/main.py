@@ -75,6 +75,8 @@ class Service:
             return
         handler = self._lean.get(scope["path"])
         self.requests_in_flight += 1
+        if self.is_draining:
+            self.all_answered.clear()
         try:
             if handler is not None and scope["method"] == "POST":
                 await handler(scope, receive, send)

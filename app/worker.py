@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import math
 import os
 import signal
 import socket
@@ -63,7 +64,8 @@ class Worker:
             proxy_headers=False,  # the client's address is used nowhere
             server_header=False,
             timeout_keep_alive=settings.keep_alive_s,
-            timeout_graceful_shutdown=max(1, round(settings.drain_timeout_s)),
+            # Whole seconds, and not before what waits has been refused: this ends what runs without an end.
+            timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + 1,
         )
         self._server = _Server(config)
         self._hurry = asyncio.Event()

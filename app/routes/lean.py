@@ -22,7 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.error_handlers import CONTENT_TYPE as PROBLEM_CONTENT_TYPE
 from app.error_handlers import problem_document, problem_headers
-from app.errors import InvalidField, MalformedBody, PayloadTooLarge, UnsupportedMediaType
+from app.errors import InvalidField, MalformedBody, NotReady, PayloadTooLarge, UnsupportedMediaType
 from app.request_id import request_id_of
 from app.schemas import Problem
 from app.stages import Stages
@@ -95,13 +95,11 @@ class LeanHandler:
                 status, source, stages = 200, answer.source, answer.stages
                 payload, headers = orjson.dumps(answer.document), list(JSON_HEADERS)
             except asyncio.CancelledError:
-                return  # the client went away; the queue has forgotten the query by now
+                if connection is None or connection.transport.is_closing():
+                    return  # the client went away; the queue has forgotten the query by now
+                status, payload, headers = _problem(NotReady("the service is stopping"), scope)
             except Exception as error:
-                request_id = request_id_of(scope)
-                document = problem_document(error, request_id=request_id)
-                if (status := document["status"]) == 500:
-                    logger.exception("request %s failed", request_id)
-                payload, headers = orjson.dumps(document), problem_headers(document)
+                status, payload, headers = _problem(error, scope)
             finally:
                 if connection is not None:
                     connection.on_disconnect = None
@@ -153,6 +151,16 @@ class LeanRoute(APIRoute):
         )
         self.handler = handler
         self.app = handler
+
+
+def _problem(error: Exception, scope: Scope) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
+    """Status, body and headers of the reply to a request that failed with ``error``."""
+    request_id = request_id_of(scope)
+    document = problem_document(error, request_id=request_id)
+    status: int = document["status"]
+    if status == 500:
+        logger.error("request %s failed", request_id, exc_info=error)
+    return status, orjson.dumps(document), problem_headers(document)
 
 
 def decode(model: type[_Request], body: bytes) -> _Request:
