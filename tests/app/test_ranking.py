@@ -56,6 +56,12 @@ def test_ties_are_in_the_order_of_the_labels() -> None:
     assert [name for name, _ in ranked.groups] == ["help", "product", "media"]
 
 
+def test_so_are_they_among_many_labels() -> None:
+    labels = [Label(name=f"label{n}", definition="", group=f"group{n}") for n in range(100)]
+    (ranked,) = Ranker(labels, temperature=1.0).rank(np.arange(100, dtype=np.float32)[None] % 2)
+    assert [name for name, _ in ranked.intents] == [f"label{n}" for n in (*range(1, 100, 2), *range(0, 100, 2))]
+
+
 def test_a_temperature_softens_without_changing_the_order() -> None:
     logits = logits_of(0.7, 0.2, 0.05, 0.03, 0.02)
     (sharp,), (soft,) = Ranker(LABELS, temperature=1.0).rank(logits), Ranker(LABELS, temperature=2.0).rank(logits)

@@ -555,7 +555,7 @@ class TestClosing:
         assert backend.queries == [(9,)]
 
 
-def test_a_row_that_outlives_the_event_loop_ends_quietly() -> None:
+def test_a_row_that_outlives_the_event_loop_ends_quietly(caplog: pytest.LogCaptureFixture) -> None:
     backend = FakeBackend()
     pool = ReplicaPool()
 
@@ -570,3 +570,4 @@ def test_a_row_that_outlives_the_event_loop_ends_quietly() -> None:
     backend.let_go()
     pool.close(timeout_s=PATIENCE_S)
     assert backend.models[0].is_closed
+    assert caplog.text == ""

@@ -287,6 +287,15 @@ class TestAdmission:
         with pytest.raises(Overloaded):
             offer(queue, 32, deadline=0.003, is_bulk=True)
 
+    def test_lists_that_are_gone_weigh_nothing_for_the_single_queries_after_them(self) -> None:
+        queue = make_queue()
+        left = offer(queue, *[32] * 4, is_bulk=True)
+        take(queue)
+        queue.abandon(left)
+        offer(queue, *[32] * 4)
+        with pytest.raises(Overloaded):
+            offer(queue, 32, deadline=0.012)
+
 
 class TestEntriesThatEnd:
     def test_an_expired_query_is_reported_and_never_run(self) -> None:
