@@ -16,7 +16,7 @@ from app.bundle import Bundle
 from app.engine import Engine
 from app.error_handlers import add_error_handlers
 from app.health import Readiness, ReadinessRule
-from app.metrics import Metrics
+from app.metrics import NO_SOURCE, Metrics
 from app.request_id import request_id_of
 from app.routes.health import health_router
 from app.routes.intents import IntentRoutes
@@ -163,4 +163,4 @@ class Service:
         finally:
             route = getattr(scope.get("route"), "path", "other")
             stages = Stages(total=time.perf_counter() - started)
-            self._metrics.observe_request(route=route, status=status, source="none", stages=stages)
+            self._metrics.observe_request(route=route, status=status, source=NO_SOURCE, stages=stages)

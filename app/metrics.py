@@ -29,6 +29,8 @@ SECONDS = (
     0.01, 0.012, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0, 10.0,
 )  # fmt: skip
 RATIOS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+SINGLE_ROUTE = "/v1/intent"  # the one for which the objective is meant
+NO_SOURCE = "none"  # of a reply without an answer to a query
 REASONS = {413: "too_large", 429: "overloaded", 503: "not_ready", 504: "deadline"}
 
 
@@ -85,10 +87,10 @@ class Metrics:
         if child is None:
             child = self._request_counters[key] = self.requests.labels(route, str(status), source)
         child.inc()
-        if status == 200:
+        if status == 200 and source != NO_SOURCE:  # health checks would hide what queries take
             for stage, seconds in zip(Stages._fields, stages, strict=True):
                 self._stages[stage].observe(seconds)
-            if stages.total <= self._slo_s:
+            if route == SINGLE_ROUTE and stages.total <= self._slo_s:
                 self.within_slo.inc()
         elif (reason := REASONS.get(status)) is not None:
             self.rejected.labels(reason).inc()

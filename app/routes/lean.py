@@ -23,6 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.error_handlers import CONTENT_TYPE as PROBLEM_CONTENT_TYPE
 from app.error_handlers import problem_document, problem_headers
 from app.errors import InvalidField, MalformedBody, NotReady, PayloadTooLarge, UnsupportedMediaType
+from app.metrics import NO_SOURCE
 from app.request_id import request_id_of
 from app.schemas import Problem
 from app.stages import Stages
@@ -78,7 +79,7 @@ class LeanHandler:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = self._clock()
-        status, source, stages = CLIENT_GONE, "none", Stages()
+        status, source, stages = CLIENT_GONE, NO_SOURCE, Stages()
         body: bytes | None = None
         connection = scope.get("query_intent.connection")
         try:
