@@ -1,0 +1,69 @@
+"""Clients that ask without a pause, each on a thread of its own, and what they saw."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import NamedTuple
+
+from benchmarks.raw_http import Closed, Connection, Reply, post
+from tests.app.service.running import Address
+
+
+class Seen(NamedTuple):
+    """One request of one client: its reply, or None where the connection broke, and the seconds until then."""
+
+    reply: Reply | None
+    seconds: float
+
+
+class Clients:
+    """``count`` of them until ``stop`` is called; each connects anew when its connection is closed or broken."""
+
+    def __init__(self, address: Address, count: int, *, timeout_ms: int = 10_000) -> None:
+        self.seen: list[Seen] = []
+        self._address = address
+        self._timeout_ms = timeout_ms
+        self._stopping = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(count)]
+
+    def __enter__(self) -> Clients:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    @property
+    def statuses(self) -> Counter[int]:
+        return Counter(seen.reply.status for seen in list(self.seen) if seen.reply)
+
+    @property
+    def broken(self) -> int:
+        return sum(seen.reply is None for seen in list(self.seen))
+
+    def _run(self, number: int) -> None:
+        data = post("/v1/intent", {"query": f"shoes {number}", "timeout_ms": self._timeout_ms})
+        connection: Connection | None = None
+        while not self._stopping.is_set():
+            started = time.monotonic()
+            reply = None
+            try:
+                connection = connection or Connection(self._address)
+                reply = connection.request(data)
+                assert reply.status != 200 or reply.json()["query"] == f"shoes {number}"
+            except (Closed, OSError):
+                self._stopping.wait(0.005)  # of a server that is gone
+            self.seen.append(Seen(reply, time.monotonic() - started))
+            if connection and (reply is None or reply.headers.get("connection") == "close"):
+                connection.close()
+                connection = None
+        if connection:
+            connection.close()

@@ -1,0 +1,215 @@
+"""Connections that are slow, silent, greedy or old-fashioned: each is ended or served, and nobody else notices."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+
+import pytest
+
+from benchmarks.bad_inputs import JSON
+from benchmarks.raw_http import Closed, Connection, post, request
+from tests.app.service.running import RunningService, wait_until
+
+GOOD = post("/v1/intent", {"query": "red shoes"})
+
+
+def test_a_connection_serves_one_request_after_another(service: RunningService) -> None:
+    with service.connect() as connection:
+        assert [connection.request(GOOD).status for _ in range(20)] == [200] * 20
+
+
+def test_pipelined_requests_are_answered_in_order(service: RunningService) -> None:
+    queries = [f"shoes {number}" for number in range(30)]
+    with service.connect() as connection:
+        connection.send(b"".join(post("/v1/intent", {"query": query}) for query in queries))
+
+        assert [connection.reply().json()["query"] for _ in queries] == queries
+
+
+def test_pipelined_requests_may_be_of_every_kind_and_size(service: RunningService) -> None:
+    sent = [
+        (GOOD, 200),
+        (post("/v1/intent", {"query": ""}), 422),
+        (request("GET", "/healthz"), 200),
+        (post("/v1/intents", {"queries": ["a" * 100_000]}), 200),
+        (post("/v1/nothing", {}), 404),
+        (GOOD, 200),
+    ]
+    with service.connect() as connection:
+        connection.send(b"".join(data for data, _ in sent))
+
+        assert [connection.reply().status for _ in sent] == [status for _, status in sent]
+
+
+def test_a_pipelined_request_may_come_in_pieces(service: RunningService) -> None:
+    with service.connect() as connection:
+        connection.send(GOOD + GOOD + GOOD[:-5])
+        assert [connection.reply().status for _ in range(2)] == [200, 200]
+        connection.send(GOOD[-5:])
+        assert connection.reply().status == 200
+
+
+def test_a_request_may_come_byte_by_byte(service: RunningService) -> None:
+    with service.connect() as connection:
+        for byte in GOOD:
+            connection.send(bytes([byte]))
+
+        assert connection.reply().status == 200
+
+
+def test_an_old_client_is_answered_and_its_connection_closed(service: RunningService) -> None:
+    with service.connect() as connection:
+        reply = connection.request(GOOD.replace(b"HTTP/1.1", b"HTTP/1.0"))
+
+        assert (reply.status, reply.headers["connection"]) == (200, "close")
+        assert connection.is_closed_by_server()
+
+
+def test_a_client_that_says_close_is_closed(service: RunningService) -> None:
+    with service.connect() as connection:
+        assert connection.request(post("/v1/intent", {"query": "red shoes"}, "Connection: close")).status == 200
+        assert connection.is_closed_by_server()
+
+
+def test_a_client_that_asks_first_is_told_to_continue(service: RunningService) -> None:
+    body = b'{"query": "red shoes"}'
+    with service.connect() as connection:
+        connection.send(request("POST", "/v1/intent", JSON, "Expect: 100-continue", f"Content-Length: {len(body)}"))
+        assert connection.reply().status == 100
+        assert connection.request(body).status == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [((JSON, "Content-Length: 70000"), 413), (("Content-Type: text/plain", "Content-Length: 22"), 415)],
+)
+def test_a_client_that_asks_first_is_refused_before_it_has_sent_anything(
+    service: RunningService, headers: tuple[str, ...], status: int
+) -> None:
+    """Whether its body still comes can't be known, so the connection ends."""
+    with service.connect() as connection:
+        reply = connection.request(request("POST", "/v1/intent", *headers, "Expect: 100-continue"))
+
+        assert (reply.status, reply.headers["connection"]) == (status, "close")
+        assert connection.is_closed_by_server()
+
+
+def test_a_refusal_reaches_a_client_that_is_still_sending(service: RunningService) -> None:
+    """10 MB are not read to the end, and the client learns why."""
+    with service.connect() as connection:
+        connection.send(request("POST", "/v1/intent", JSON, "Content-Length: 10000000"))
+        connection.send(b" " * 10_000_000)
+
+        assert connection.reply().status == 413
+
+
+def test_an_offer_of_http2_is_declined_by_an_answer(service: RunningService) -> None:
+    """Java's client makes it with every request to a plain http URL."""
+    offer = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAEAAEAAAAIAAAAB")
+    with service.connect() as connection:
+        for _ in range(3):
+            assert connection.request(post("/v1/intent", {"query": "red shoes"}, *offer)).status == 200
+    assert not service.records_of("Unsupported upgrade request.")
+
+
+def test_a_whole_url_as_the_target_is_understood(service: RunningService) -> None:
+    reply = service.send(GOOD.replace(b"POST /v1", b"POST http://shop.example/v1"))
+
+    assert reply.status == 200
+
+
+@pytest.mark.parametrize("target", [b"shop.example:443", b"/caf\xe9"])
+def test_a_target_that_is_no_path_is_no_request(service: RunningService, target: bytes) -> None:
+    reply = service.send(GOOD.replace(b"/v1/intent", target))
+
+    assert reply.status == 400
+
+
+def test_a_silent_connection_is_closed_without_a_word(strict_service: RunningService) -> None:
+    with strict_service.connect() as connection:
+        assert connection.is_closed_by_server()
+
+
+def test_an_idle_connection_is_closed_after_its_time(strict_service: RunningService) -> None:
+    with strict_service.connect() as connection:
+        assert connection.request(GOOD).status == 200
+        assert connection.is_closed_by_server()
+
+
+def test_a_connection_in_use_outlives_the_idle_time(strict_service: RunningService) -> None:
+    with strict_service.connect() as connection:
+        ends = time.monotonic() + 2.2  # the idle time is 1 s
+        while time.monotonic() < ends:
+            assert connection.request(GOOD).status == 200
+            connection.has_news(0.1)
+
+
+def test_half_a_body_after_a_whole_request_is_timed_out_too(strict_service: RunningService) -> None:
+    with strict_service.connect() as connection:
+        connection.send(GOOD + GOOD[:-5])
+
+        assert [connection.reply().status for _ in range(2)] == [200, 408]
+        assert connection.is_closed_by_server()
+
+
+def test_half_a_header_after_a_whole_request_is_timed_out_too(strict_service: RunningService) -> None:
+    with strict_service.connect() as connection:
+        connection.send(GOOD + GOOD[:30])
+
+        assert connection.reply().status == 200
+        with contextlib.suppress(Closed):  # as idle, or as slow: whichever limit is met first
+            assert connection.reply().status == 408
+        assert connection.is_closed_by_server()
+
+
+def test_a_body_too_large_to_hold_back_is_timed_out_too(
+    service: RunningService, strict_service: RunningService
+) -> None:
+    """Bodies over 64 kB are read while they come, by the request itself."""
+    head = request("POST", "/v1/intents", JSON, "Content-Length: 1000000")
+    with strict_service.connect() as connection:
+        connection.send(head + b" " * 100_000)
+
+        assert connection.reply().status == 408
+
+
+def test_a_slow_second_request_does_not_cost_the_first_its_answer(slow_service: RunningService) -> None:
+    """Half a request may wait behind one that is being answered: that is no fault of its client."""
+    with slow_service.connect() as connection:
+        connection.send(GOOD + GOOD[:-5])
+        assert connection.reply().status == 200
+        connection.send(GOOD[-5:])
+        assert connection.reply().status == 200
+
+
+def test_one_connection_too_many_is_refused_and_the_others_stay(strict_service: RunningService) -> None:
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(strict_service.connect()) for _ in range(4)]
+        assert held[0].request(GOOD).status == 200
+
+        def refusal() -> tuple[int, str, str] | None:
+            with strict_service.connect() as fifth, contextlib.suppress(Closed):
+                reply = fifth.request(GOOD)
+                return reply.status, reply.json()["type"], reply.headers["connection"]
+            return None
+
+        assert wait_until(refusal) == (503, "urn:query-intent:problem:not-ready", "close")
+        assert held[0].request(GOOD).status == 200
+    wait_until(lambda: answers(strict_service))
+
+
+def answers(service: RunningService) -> bool:
+    with contextlib.suppress(Closed):
+        return service.classify("red shoes").status == 200
+    return False
+
+
+def test_fifty_connections_at_once_are_all_served(service: RunningService) -> None:
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(Connection(service.traffic)) for _ in range(50)]
+        for connection, number in zip(connections, itertools.count()):
+            connection.send(post("/v1/intent", {"query": f"shoes {number}", "timeout_ms": 10_000}))
+
+        assert [connection.reply().json()["query"] for connection in connections] == [f"shoes {n}" for n in range(50)]
