@@ -60,14 +60,12 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
     """One option a setting, with the field's own description, so that flag, variable and help can't drift apart."""
     for name, field in reversed(Settings.model_fields.items()):
         shown = "" if name == "bundle" else f" [default: {field.default}]"
+        # Given at all, flag_value makes a flag of an option, even where it is None.
+        kind: dict[str, Any] = (
+            {"is_flag": True, "flag_value": "true"} if field.annotation is bool else {"metavar": "VALUE"}
+        )
         option = click.option(
-            f"--{name.replace('_', '-')}",
-            name,
-            is_flag=field.annotation is bool or None,
-            flag_value="true" if field.annotation is bool else None,
-            default=None,
-            metavar=None if field.annotation is bool else "VALUE",
-            help=f"{field.description}{shown}",
+            f"--{name.replace('_', '-')}", name, default=None, help=f"{field.description}{shown}", **kind
         )
         command = option(command)
     return command

@@ -114,9 +114,20 @@ class Replica(threading.Thread):
         while (row := self._source.take(self)) is not None:
             failures = 0 if self._run_row(row) else failures + 1
             if failures == FAILURES_BEFORE_RELOAD:
-                if not self._reload():
+                if not (self._is_sound() or self._reload()):
                     return
                 failures = 0
+
+    def _is_sound(self) -> bool:
+        """Whether the model still passes its canary: then the queries were to blame, and reloading would not help."""
+        if self._canary is None:
+            return False
+        try:
+            for bucket in self._rows:
+                self._canary(bucket, self._forward)
+        except Exception:
+            return False
+        return True
 
     def _load(self) -> dict[int, float]:
         self._model = self._backend.load(self.index)

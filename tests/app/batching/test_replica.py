@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.batching.queue import Entry, Row
-from app.batching.replica import WARMUP_ROWS, Canary, Decode, FinishedRow, Forward, Replica
+from app.batching.replica import FAILURES_BEFORE_RELOAD, WARMUP_ROWS, Canary, Decode, FinishedRow, Forward, Replica
 from app.errors import BackendError, InferenceFailed
 from tests.fakes import (
     NOT_A_NUMBER,
@@ -165,6 +165,14 @@ class TestRows:
         assert finished.results[1].__cause__ is not None
         assert finished.results[2] == answer_of([6])
         assert backend.rows == [[(5,), (culprit,), (6,)], [(5,)], [(culprit,)], [(6,)]]
+
+    def test_queries_that_fail_row_after_row_cost_no_reload_while_the_canary_still_passes(self) -> None:
+        backend = FakeBackend()
+        poison = [row_of(query(POISON)) for _ in range(2 * FAILURES_BEFORE_RELOAD)]
+        source = Script(*poison, row_of(query(5)))
+        play(source, backend, canary=lambda bucket, forward: decode(forward(bucket, [query(6)])) and None)
+        assert len(backend.models) == 1
+        assert source.finished[-1].results == [answer_of([5])]
 
     def test_what_is_logged_of_a_failed_row_names_no_query(self, caplog: pytest.LogCaptureFixture) -> None:
         play(Script(row_of(query(POISON), query(6))))
