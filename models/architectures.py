@@ -196,10 +196,12 @@ class _Tensors:
         return name in self._state
 
     def take(self, name: str) -> torch.Tensor:
-        try:
-            return self._state.pop(name).detach().float()
-        except KeyError:
-            raise UnsupportedCheckpoint(f"the checkpoint has no tensor {name!r}: is it a trained classifier?") from None
+        if name not in self:
+            raise UnsupportedCheckpoint(f"the checkpoint has no tensor {name!r}: is it a trained classifier?")
+        tensor = self._state.pop(name).detach().float()
+        if not tensor.isfinite().all():
+            raise UnsupportedCheckpoint(f"the checkpoint's tensor {name!r} is not finite")
+        return tensor
 
     def refuse_rest(self, architecture: str) -> None:
         if rest := sorted(self._state):

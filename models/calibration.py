@@ -6,8 +6,7 @@ padding. A label that calibration never showed is a label whose activations may 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,32 +16,36 @@ from app.packing import Embeddings, Pooling, RowBuffers, max_segments
 # Queries of one label: enough for stable ranges, few enough for seconds. Measured in models/LOG.md.
 QUERIES_PER_LABEL = 100
 
+_ASKED_AT_ONCE = 500
+
+Answer = Callable[[Sequence[str]], NDArray[np.float32]]
+
 
 class CalibrationError(ValueError):
     """The calibration queries don't show what serving will send."""
 
 
-def balanced(
-    probabilities: NDArray[np.float32], labels: Sequence[str], *, per_label: int = QUERIES_PER_LABEL
-) -> list[int]:
-    """Indices of the first ``per_label`` queries that the reference gives each label.
+def choose(texts: Sequence[str], labels: Sequence[str], answer: Answer, *, seed: int) -> list[str]:
+    """``QUERIES_PER_LABEL`` of ``texts`` for each label that the reference gives, fewer where there are fewer.
 
-    ``probabilities`` is [n, labels]. Raises ``CalibrationError`` naming the labels that no query gets.
+    ``answer`` gives probabilities [texts, labels]. Texts are drawn with ``seed`` and no more of them asked than needed.
+    Raises ``CalibrationError`` naming the labels that no text gets.
     """
-    answers = probabilities.argmax(axis=1)
-    missing = [label for index, label in enumerate(labels) if index not in answers]
-    if missing:
+    drawn = [texts[index] for index in np.random.default_rng(seed).permutation(len(texts))]
+    chosen: dict[str, list[str]] = {label: [] for label in labels}
+    for start in range(0, len(drawn), _ASKED_AT_ONCE):
+        asked = drawn[start : start + _ASKED_AT_ONCE]
+        for text, index in zip(asked, answer(asked).argmax(axis=1).tolist(), strict=True):
+            if len(chosen[labels[index]]) < QUERIES_PER_LABEL:
+                chosen[labels[index]].append(text)
+        if all(len(found) == QUERIES_PER_LABEL for found in chosen.values()):
+            break
+    if missing := [label for label, found in chosen.items() if not found]:
         raise CalibrationError(
-            f"the reference gives none of the {len(answers)} calibration queries the label {', '.join(missing)}: "
-            "add queries for it, or its activations lie outside the calibrated ranges"
+            f"float32 gives none of the {len(texts)} calibration queries the label {', '.join(missing)}: add queries "
+            "for it, or its activations lie outside the calibrated ranges"
         )
-    taken: Counter[int] = Counter()
-    chosen = []
-    for index, label in enumerate(answers.tolist()):
-        if taken[label] < per_label:
-            taken[label] += 1
-            chosen.append(index)
-    return chosen
+    return [text for found in chosen.values() for text in found]
 
 
 def calibration_rows(

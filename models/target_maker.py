@@ -14,7 +14,7 @@ from app.backends.base import Model
 from app.bundle import GoldenQuery, TargetManifest
 from app.packing import RowBuffers
 from models.agreement import Agreement, agreement, largest_difference
-from models.calibration import balanced, calibration_rows
+from models.calibration import calibration_rows, choose
 from models.order import CompileError, Order, Queries
 from models.reference import Reference
 from models.source import Source
@@ -70,9 +70,9 @@ class TargetMaker:
 
     def _calibrate(self, texts: Sequence[str]) -> list[RowBuffers]:
         with self._summary.step(f"choosing calibration queries among {len(texts)}"):
-            chosen = balanced(self._reference.probabilities(texts), self._reference.labels)
+            chosen = choose(texts, self._reference.labels, self._reference.probabilities, seed=self._order.seed)
             return calibration_rows(
-                self._reference.encode([texts[index] for index in chosen]),
+                self._reference.encode(chosen),
                 self._reference.embeddings,
                 buckets=self._order.buckets,
                 pooling=self._reference.pooling,
