@@ -115,14 +115,14 @@ class ConnectionProtocol(HttpToolsProtocol):
             self._refuse(_too_long_headers())
             raise PayloadTooLarge  # stops the parser
         super().on_headers_complete()
+        # A "100 Continue" must not wait for the answer, and a reply to HEAD has no body that would release its head.
+        if not self.expect_100_continue and self.scope["method"] != "HEAD":
+            self.cycle.transport = OneWrite(self.transport)  # type: ignore[assignment]
 
     def on_response_complete(self) -> None:
         if self.reading_since is not None:  # nothing of the next request was read meanwhile
             self.reading_since = self.loop.time()
         super().on_response_complete()
-        # A "100 Continue" must not wait for the answer, and a reply to HEAD has no body that would release its head.
-        if not self.expect_100_continue and self.scope["method"] != "HEAD":
-            self.cycle.transport = OneWrite(self.transport)  # type: ignore[assignment]
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
