@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
-from typing import NamedTuple
 
 from benchmarks.raw_http import Closed, Connection, Reply, post
-from tests.app.service.running import Address
-
-
-class Seen(NamedTuple):
-    """One request of one client: its reply, or None where the connection broke, and the seconds until then."""
-
-    reply: Reply | None
-    seconds: float
+from tests.app.service.running import PATIENCE_S, Address
 
 
 class Clients:
     """``count`` of them until ``stop`` is called; each connects anew when its connection is closed or broken."""
 
     def __init__(self, address: Address, count: int, *, timeout_ms: int = 10_000) -> None:
-        self.seen: list[Seen] = []
+        self.replies: list[Reply] = []
+        self.broken = 0  # connections that ended before the reply
+        self.hung = 0  # requests on which nothing happened at all
         self._address = address
         self._timeout_ms = timeout_ms
         self._stopping = threading.Event()
@@ -43,25 +36,23 @@ class Clients:
 
     @property
     def statuses(self) -> Counter[int]:
-        return Counter(seen.reply.status for seen in list(self.seen) if seen.reply)
-
-    @property
-    def broken(self) -> int:
-        return sum(seen.reply is None for seen in list(self.seen))
+        return Counter(reply.status for reply in list(self.replies))
 
     def _run(self, number: int) -> None:
         data = post("/v1/intent", {"query": f"shoes {number}", "timeout_ms": self._timeout_ms})
         connection: Connection | None = None
         while not self._stopping.is_set():
-            started = time.monotonic()
             reply = None
             try:
-                connection = connection or Connection(self._address)
+                connection = connection or Connection(self._address, timeout_s=PATIENCE_S)
                 reply = connection.request(data)
                 assert reply.status != 200 or reply.json()["query"] == f"shoes {number}"
+                self.replies.append(reply)
+            except TimeoutError:
+                self.hung += 1
             except (Closed, OSError):
+                self.broken += 1
                 self._stopping.wait(0.005)  # of a server that is gone
-            self.seen.append(Seen(reply, time.monotonic() - started))
             if connection and (reply is None or reply.headers.get("connection") == "close"):
                 connection.close()
                 connection = None

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,7 +29,7 @@ def wait_until(is_so: Callable[[], Any], *, for_s: float = PATIENCE_S) -> Any:
     deadline = time.monotonic() + for_s
     while not (found := is_so()):
         assert time.monotonic() < deadline, f"waited {for_s:g} s in vain for {is_so}"
-        time.sleep(0.01)
+        time.sleep(0.02)
     return found
 
 
@@ -40,6 +40,17 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+@contextlib.contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """A process that hangs: it is alive and does nothing."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 class RunningService:
@@ -163,6 +174,11 @@ class RunningService:
             for sample, value in self.metrics().items()
             if sample.partition("{")[0] == name and all(label in sample for label in wanted)
         )
+
+    def wait_until_read(self) -> None:
+        """Until a worker has read everything that was sent before: a later request has its answer."""
+        for _ in range(2):
+            assert self.get("/healthz").status == 200
 
     # What it answers.
 

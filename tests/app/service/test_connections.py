@@ -20,6 +20,25 @@ def test_a_connection_serves_one_request_after_another(service: RunningService) 
         assert [connection.request(GOOD).status for _ in range(20)] == [200] * 20
 
 
+def test_an_answer_comes_in_one_piece(service: RunningService) -> None:
+    """A head sent before its body wakes the client for half an answer, and costs a system call."""
+    with service.connect() as connection:
+        for _ in range(100):
+            connection.send(GOOD)
+            head, _, body = connection.socket.recv(65_536).partition(b"\r\n\r\n")
+            assert f"content-length: {len(body)}".encode() in head
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/v1/model"])
+def test_a_reply_to_head_has_no_body(service: RunningService, path: str) -> None:
+    with service.connect() as connection:
+        connection.send(request("HEAD", path) + GOOD)
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += connection.socket.recv(1)
+        assert connection.reply().status == 200  # to what came after it
+
+
 def test_pipelined_requests_are_answered_in_order(service: RunningService) -> None:
     queries = [f"shoes {number}" for number in range(30)]
     with service.connect() as connection:

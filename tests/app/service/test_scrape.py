@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.raw_http import post
-from tests.app.service.bundles import LABELS
+from tests.app.service.bundles import LABELS, LONG_QUERY
 from tests.app.service.running import RunningService, parse_metrics, wait_until
 
 # Dashboards and alarms are made of these names and labels.
@@ -44,8 +44,8 @@ def scraped(slow_service: RunningService) -> bytes:
     slow_service.classify("red shoes", timeout_ms=20)
     before = slow_service.total("cancelled_total")
     client = slow_service.connect()
-    client.send(post("/v1/intent", {"query": "red shoes"}))
-    wait_until(lambda: slow_service.total("inflight") == 1)
+    client.send(post("/v1/intents", {"queries": [LONG_QUERY] * 20}))
+    slow_service.wait_until_read()
     client.close()
     wait_until(lambda: slow_service.total("cancelled_total") > before)
     wait_until(lambda: slow_service.total("inflight") == 0)

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,25 +14,14 @@ from benchmarks.raw_http import Closed, Connection, post
 from tests.app.service.bundles import LONG_QUERY
 from tests.app.service.conftest import Start
 from tests.app.service.load import Clients
-from tests.app.service.running import RunningService, is_alive, wait_until
+from tests.app.service.running import RunningService, is_alive, stopped, wait_until
 
 GOOD = post("/v1/intent", {"query": "red shoes"})
 COUNTERS = ("_total", "_count", "_sum", "_bucket")
 
 
-@contextlib.contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    """A process that hangs: it is alive and does nothing."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
-
-
 class Watch:
-    """Scrapes the operations port without a pause and keeps what it saw of readiness and of counters that fell."""
+    """Scrapes the operations port again and again and keeps what it saw of readiness and of counters that fell."""
 
     def __init__(self, service: RunningService) -> None:
         self.readiness: list[int] = []
@@ -62,6 +50,7 @@ class Watch:
                     highest[name] = max(value, highest.get(name, 0))
             self.fallen += [f"{name} is gone" for name in highest.keys() - self._service.metrics().keys()]
             self.scrapes += 1
+            self._stopping.wait(0.02)
 
 
 def test_a_worker_killed_under_load_is_replaced_and_nobody_hangs(start: Start) -> None:
@@ -84,7 +73,7 @@ def test_a_worker_killed_under_load_is_replaced_and_nobody_hangs(start: Start) -
     assert not is_alive(first)
     assert clients.broken >= 1
     assert set(clients.statuses) <= {200, 503}  # 503: accepted by the new worker before its model was warm
-    assert max(seen.seconds for seen in clients.seen) < 20
+    assert not clients.hung
     assert not watch.fallen
     # The dead worker's requests are in the total; those of which it could not write the reply may be missing.
     counted = service.total("requests_total", route="/v1/intent", status="200")
@@ -126,6 +115,7 @@ def test_two_workers_share_the_port_and_one_may_die(start: Start) -> None:
             wait_until(lambda: clients.statuses[200] >= answered + 50)
             wait_until(lambda: service.ops("/readyz").json()["replicas_ready"] == 2)
 
+    assert not clients.hung
     assert set(watch.readiness) == {200}  # half of the replicas are the quorum
     assert not watch.fallen
     assert is_alive(second)
@@ -143,6 +133,7 @@ def test_the_operations_port_answers_for_a_worker_that_hangs_until_it_is_replace
     """F6. It is stopped altogether, which is busier than busy."""
     service = start(stall_timeout_s=2).wait_ready()
     service.classify("red shoes")
+    wait_until(lambda: service.total("requests_total", route="/v1/intent") == 1)
     (first,) = service.worker_pids
 
     with stopped(first):
@@ -162,7 +153,7 @@ def test_workers_end_by_themselves_when_the_supervisor_is_gone(start: Start, one
     assert len(pids) == 2
 
     with service.connect() as client:
-        client.send(post("/v1/intents", {"queries": [LONG_QUERY] * 8, "timeout_ms": 10_000}))
+        client.send(post("/v1/intents", {"queries": [LONG_QUERY] * 10, "timeout_ms": 10_000}))
         wait_until(lambda: service.total("inflight") == 1)
         service.process.kill()
         assert client.reply().status == 200  # a drain as any other
