@@ -207,7 +207,7 @@ def describe(case: Case, reply: Reply | None) -> list[str]:
         answers = document.get("results", [document])
         cut = " truncated" if any(answer["truncated"] for answer in answers) else ""
         return [case.name, "200", "", f"{len(answers)} answer{'s' * (len(answers) > 1)}{cut}"]
-    detail = document["detail"].replace("|", "\\|")
+    detail = "".join(sign if sign.isprintable() else " " for sign in document["detail"]).replace("|", "\\|")
     return [case.name, str(reply.status), document["type"].rpartition(":")[2], detail]
 
 
