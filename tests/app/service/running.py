@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -88,6 +89,8 @@ class RunningService:
         for pid in self.worker_pids:
             if is_alive(pid):
                 os.kill(pid, signal.SIGKILL)
+        for folder in self.files:  # of a supervisor that was killed
+            shutil.rmtree(folder, ignore_errors=True)
 
     # What it says.
 
