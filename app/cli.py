@@ -92,9 +92,17 @@ def serve(**flags: Any) -> None:
 
 
 def main() -> None:
-    """Entry point: a start that fails is one line and exit code 1."""
+    """Entry point: whatever is wrong with the call or the start is one line, with an exit code other than 0."""
     try:
-        cli.main(standalone_mode=True)
+        # Not standalone, a subcommand's own exit code comes back as the result.
+        sys.exit(cli.main(standalone_mode=False))
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        command = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "query-intent"
+        hint = f" (see {command} --help)" if isinstance(error, click.UsageError) else ""
+        click.echo(f"query-intent: {error.format_message()}{hint}", err=True)
+        sys.exit(error.exit_code)
     except StartError as error:
         click.echo(f"query-intent: {error}", err=True)
         sys.exit(1)

@@ -190,11 +190,14 @@ class TestRefusals:
         assert (out, err) == ("", f"query-intent: {line}\n")
 
     @pytest.mark.parametrize("arguments", [["serve", "--prot"], ["serf"], ["serve", "--port"], ["serve", "extra"]])
-    def test_a_command_line_that_is_wrong_is_exit_code_2_and_names_the_part(
+    def test_a_command_line_that_is_wrong_is_one_line_and_exit_code_2_and_names_the_part(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
     ) -> None:
         assert invoke(monkeypatch, *arguments) == 2
-        assert arguments[-1] in capsys.readouterr().err
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("query-intent: ")
+        assert arguments[-1] in line
+        assert line.endswith(" --help)")
 
     def test_a_package_that_is_not_installed_is_named_with_what_installs_it(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from app.bundle import EMBEDDINGS, MANIFEST, TOKENIZER
+from app.settings import SHIPPED_BUNDLE
 from tests.app.service.conftest import Start
 from tests.app.service.running import RunningService, is_alive, wait_until
 from tests.tiny_bundle import rewrite
@@ -74,6 +75,23 @@ def test_a_start_that_can_not_be_says_why_in_one_line(failures: dict[str, Runnin
     (line,) = service.plain_lines
     assert line.startswith("query-intent: ")
     assert re.search(FAILURES[name][2], line)
+
+
+def test_golden_answers_that_the_model_does_not_give_stop_the_start(tmp_path: Path) -> None:
+    """The shipped bundle with one golden answer turned round: the engine is real, so is the refusal."""
+    bundle = shutil.copytree(SHIPPED_BUNDLE, tmp_path / "bundle")
+    golden = json.loads((bundle / MANIFEST).read_text())["golden"]
+    golden[0]["probabilities"].reverse()
+    rewrite(bundle, golden=golden)
+    service = RunningService(tmp_path / "service", bundle=bundle, target="cpu")
+    try:
+        assert service.wait_exit() == 1
+        (line,) = service.plain_lines
+        assert re.search(
+            rf"query-intent: golden query '{golden[0]['query']}' in bucket \d+: \w+ \(.*\) instead of ", line
+        )
+    finally:
+        service.kill()
 
 
 @pytest.mark.parametrize("taken_port", ["port", "ops_port"])
