@@ -95,7 +95,7 @@ class TargetMaker:
 
     def _golden_difference(self, model: Model, golden: Sequence[GoldenQuery]) -> float:
         """Largest |Δp| of any golden query in any bucket that it fits; every label must be right."""
-        differences = [0.0]
+        moved, furthest = 0.0, ""
         for tokens in self._order.buckets:
             predictor = self._reference.predictor(model, tokens=tokens)
             encoded = zip(golden, self._reference.encode([query.query for query in golden]), strict=True)
@@ -104,15 +104,17 @@ class TargetMaker:
                 continue
             expected = np.array([query.probabilities for query, _ in fitting], np.float32)
             actual = predictor.probabilities([ids for _, ids in fitting])
-            for (query, _), want, got in zip(fitting, expected.argmax(axis=1), actual.argmax(axis=1), strict=True):
-                if want != got:
+            for (query, _), wanted, given in zip(fitting, expected, actual, strict=True):
+                if (want := int(wanted.argmax())) != (got := int(given.argmax())):
                     labels = self._reference.labels
                     raise CompileError(
                         f"golden query {query.query!r} in bucket {tokens}: {labels[got]} instead of {labels[want]}; "
                         "nothing written"
                     )
-            differences.append(largest_difference(expected, actual))
-        return max(differences)
+                if (difference := largest_difference(wanted, given)) > moved:
+                    moved, furthest = difference, query.query
+        self._summary.note(f"golden queries move by {moved:.5f} at most" + (f" ({furthest!r})" if furthest else ""))
+        return moved
 
     def _tolerance(self, moved: float) -> float:
         if moved > WIDEST_TOLERANCE:
@@ -121,5 +123,5 @@ class TargetMaker:
             )
         wanted = max(self._module.LEAST_TOLERANCE, self._module.TOLERANCE_HEADROOM * moved)
         tolerance = min(WIDEST_TOLERANCE, wanted)
-        self._summary.note(f"golden queries move by {moved:.5f} at most, a replica may by {tolerance:.5f}")
+        self._summary.note(f"a replica may move them by {tolerance:.5f}")
         return tolerance
