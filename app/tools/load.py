@@ -47,7 +47,7 @@ LEAD_S = 0.01  # from the last preparation to the start of the schedule
 
 def distribution_ms(durations_us: np.ndarray) -> dict[str, float | None]:
     """Percentiles of an HDR histogram (three significant digits) over whole microseconds, in ms; None of nothing."""
-    from hdrh.histogram import HdrHistogram  # type: ignore[import-untyped]  # of the dev extra
+    from hdrh.histogram import HdrHistogram  # of the dev extra
 
     quantiles = {"p50": 50, "p90": 90, "p99": 99, "p99_9": 99.9, "max": 100}
     if not durations_us.size:
