@@ -60,7 +60,7 @@ class TrainingRecord(_Frozen):
     # What the model takes a label's share of the queries to be: the training rows, with the loss's class weights.
     label_priors: dict[str, Share]
     abstain_threshold: Share
-    quality: dict[str, Any] = {}  # split → scores, see models.scores
+    quality: dict[str, Any] = {}  # split → scores, see models.training.scores
     lineage: Lineage
 
     @model_validator(mode="after")

@@ -72,11 +72,11 @@ def command(
     The bundle is made when it isn't there; otherwise the target is added to it or replaced in it.
     """
     from app.errors import StartError
-    from models.compiler import compile_bundle
-    from models.order import Order, Queries
-    from models.queries import read_queries
-    from models.source import read_source
-    from models.summary import Summary
+    from models.compiling.compiler import compile_bundle
+    from models.compiling.order import Order, Queries
+    from models.compiling.queries import read_queries
+    from models.compiling.source import read_source
+    from models.compiling.summary import Summary
 
     summary = Summary()
     try:

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import click
 
-from models.inputs import InputError, verify_inputs
+from models.data.inputs import InputError, verify_inputs
+from models.data.mix import assign_splits, cap, drop_conflicts
+from models.data.probe import LIMIT, probe
+from models.data.sources import SOURCES
+from models.data.sources.example import Example, clean
+from models.data.style import cut_carrier, family_of, style_of
+from models.data.table import SPLITS, Row, TableError, read_table, write_table
+from models.data.wording import CARRIERS, phrases
 from models.labels import GROUPS, LABELS
-from models.mix import assign_splits, cap, drop_conflicts
-from models.probe import LIMIT, probe
-from models.sources import SOURCES
-from models.sources.example import Example, clean
-from models.style import cut_carrier, family_of, style_of
-from models.table import SPLITS, Row, TableError, read_table, write_table
-from models.wording import CARRIERS, phrases
 
 # Rows a label in training. "other" is the most varied group; the six labels of help share a group, so each gets less.
 CAPS = {"product_search": 7000, "media": 7000, "other": 9000}

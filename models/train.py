@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from models.base import DEFAULT_BASE, find_base, load_base
 from models.checkpoint import CheckpointError, Lineage, TrainingRecord
-from models.recipe import Progress, Recipe
-from models.table import TableError, digest, read_table
-from models.task import Task, make_task
+from models.data.table import TableError, digest, read_table
+from models.training.base import DEFAULT_BASE, find_base, load_base
+from models.training.recipe import Progress, Recipe
+from models.training.task import Task, make_task
 
 if TYPE_CHECKING:
     from accelerate import Accelerator  # type: ignore[import-untyped]
 
-    from models.fitting import Report
+    from models.training.fitting import Report
 
 
 def lineage_of(base: str, table: Path, seed: int) -> Lineage:
@@ -96,8 +96,8 @@ def train(
     """Fit, calibrate, write; the record on the main process, None on the others."""
     from accelerate.utils import set_seed  # type: ignore[import-untyped]
 
-    from models.finishing import finish
-    from models.fitting import Fit
+    from models.training.finishing import finish
+    from models.training.fitting import Fit
 
     set_seed(recipe.seed)
     model, tokenizer = load_base(base, task.names)
@@ -189,7 +189,7 @@ def command(
         )
         task = make_task(rows, validation_share=validation_share, seed=recipe_options["seed"])
         base_folder = find_base(base)
-        from models.fitting import StateError
+        from models.training.fitting import StateError
 
         recipe = Recipe(**recipe_options)
         state = state or Path("runs") / out.name

@@ -25,8 +25,8 @@ from app.packing import RowBuffers
 from app.ranking import Ranker
 from app.tokenization import Tokenizer
 from models.compile import command
-from models.targets import cpu
-from models.targets import torch as torch_target
+from models.compiling.targets import cpu
+from models.compiling.targets import torch as torch_target
 from tests.tiny_models import LABELS, WORDS, save_checkpoint
 
 BACKENDS = {"cpu": cpu.backend, "torch": torch_target.backend}

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from models.data.probe import LIMIT, probe
+from models.data.sources import SOURCES
+from models.data.style import family_of
+from models.data.table import SPLITS, Row, read_table, write_table
 from models.labels import LABELS
 from models.prepare import HELP_CAP, build, command
-from models.probe import LIMIT, probe
-from models.sources import SOURCES
-from models.style import family_of
-from models.table import SPLITS, Row, read_table, write_table
 
 SEED = 17
 DATA = os.environ.get("QUERY_INTENT_DATA", "")

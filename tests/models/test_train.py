@@ -16,13 +16,13 @@ from accelerate import Accelerator  # noqa: E402
 from click.testing import CliRunner, Result  # noqa: E402
 from transformers import BertConfig, BertModel, BertTokenizerFast  # noqa: E402
 
-from models.base import find_base, load_base  # noqa: E402
 from models.checkpoint import CheckpointError, load_model, load_record  # noqa: E402
-from models.encoded import Encoded, predict  # noqa: E402
-from models.fitting import Fit, StateError, class_weights, parameter_groups  # noqa: E402
 from models.labels import LABELS  # noqa: E402
-from models.recipe import Progress, Recipe  # noqa: E402
 from models.train import command  # noqa: E402
+from models.training.base import find_base, load_base  # noqa: E402
+from models.training.encoded import Encoded, predict  # noqa: E402
+from models.training.fitting import Fit, StateError, class_weights, parameter_groups  # noqa: E402
+from models.training.recipe import Progress, Recipe  # noqa: E402
 
 WORDS = {
     "product": ["shoes", "lamp", "desk", "phone", "tent"],

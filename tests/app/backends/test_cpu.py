@@ -19,8 +19,8 @@ from app.backends.cpu import MODEL, CpuBackend  # noqa: E402
 from app.bundle import TargetManifest  # noqa: E402
 from app.errors import BackendError  # noqa: E402
 from app.packing import max_segments  # noqa: E402
+from models.compiling.targets.cpu import convert  # noqa: E402
 from models.encoder import EncoderConfig, PackedEncoder  # noqa: E402
-from models.targets.cpu import convert  # noqa: E402
 
 SIZE, LABELS = 32, 5
 BUCKETS = [3, 8, 12]

@@ -15,8 +15,8 @@ from app.backends.torch import PROGRAM, TorchBackend  # noqa: E402
 from app.bundle import TargetManifest  # noqa: E402
 from app.errors import BackendError  # noqa: E402
 from app.packing import max_segments  # noqa: E402
+from models.compiling.targets.export import export  # noqa: E402
 from models.encoder import EncoderConfig, PackedEncoder  # noqa: E402
-from models.targets.export import export  # noqa: E402
 
 SIZE, LABELS = 32, 5
 BUCKETS = [3, 8, 12]

@@ -1,0 +1,1 @@
+"""From raw data sets to one labelled table: readers, our own wording, the split, and the probe for shortcuts."""

@@ -1,0 +1,110 @@
+"""What a run learns: the table's rows as splits of texts and label indices, checked before anything slow begins."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from models.checkpoint import LabelRecord
+from models.data.table import Row, TableError
+from models.labels import LABELS
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    texts: list[str]
+    targets: list[int]  # indices into the task's labels
+    sources: list[str]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    labels: tuple[LabelRecord, ...]
+    splits: dict[str, Split]  # "train" and "validation" always, others as the table has them
+
+    @property
+    def names(self) -> list[str]:
+        return [label.name for label in self.labels]
+
+    @property
+    def groups(self) -> dict[str, str]:
+        return {label.name: label.group for label in self.labels}
+
+
+def make_task(rows: Sequence[Row], *, validation_share: float, seed: int) -> Task:
+    """Splits and labels of a table; one without a split column loses ``validation_share`` of each label to validation.
+
+    Raises ``TableError`` for one label only, a label that training lacks but another split has, a validation split that
+    is missing or empty, and a label with two groups.
+    """
+    only = {row.label for row in rows}
+    if len(only) == 1:
+        raise TableError(f"only one label, {only.pop()!r}: nothing to tell apart")
+    splits = _by_split(rows) if any(row.split for row in rows) else _drawn(rows, validation_share, seed)
+    for name in ("train", "validation"):
+        if not splits[name]:
+            raise TableError(f"no rows in the split {name!r}; the table has {_counts(splits)}")
+    labels = _labels(splits["train"])
+    index = {label.name: place for place, label in enumerate(labels)}
+    for name, found in splits.items():
+        unknown = Counter(row.label for row in found if row.label not in index)
+        if unknown:
+            examples = [row.text for row in found if row.label not in index][:3]
+            raise TableError(f"{name} has labels that train lacks: {dict(unknown)}, for example {examples}")
+    return Task(
+        labels,
+        {
+            name: Split([row.text for row in found], [index[row.label] for row in found], [row.source for row in found])
+            for name, found in splits.items()
+            if found
+        },
+    )
+
+
+def _by_split(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    without = [row.text for row in rows if not row.split]
+    if without:
+        raise TableError(f"{len(without)} rows have no split while others do, for example {without[:3]}")
+    splits: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        splits[row.split].append(row)
+    return splits
+
+
+def _drawn(rows: Sequence[Row], share: float, seed: int) -> dict[str, list[Row]]:
+    """The same share of each label, chosen by a hash of the text: new rows never move old ones."""
+    by_label: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_label[row.label].append(row)
+    splits: dict[str, list[Row]] = {"train": [], "validation": []}
+    for _, found in sorted(by_label.items()):
+        ordered = sorted(found, key=lambda row: hashlib.blake2b(f"{seed}:{row.text}".encode()).digest())
+        count = round(len(ordered) * share)
+        splits["validation"] += ordered[:count]
+        splits["train"] += ordered[count:]
+    return splits
+
+
+def _labels(rows: Sequence[Row]) -> tuple[LabelRecord, ...]:
+    """The shop's labels in their own order when these are they, else labels by name, each its own group by default."""
+    groups: dict[str, str] = {}
+    for row in rows:
+        known = groups.setdefault(row.label, row.group)
+        if known != row.group:
+            raise TableError(
+                f"label {row.label!r} is in two groups, {known!r} and {row.group!r}, for example {row.text!r}"
+            )
+    if len(groups) < 2:
+        raise TableError(f"only one label in train, {next(iter(groups))!r}: nothing to tell apart")
+    if set(groups) == {label.name for label in LABELS}:
+        return tuple(LabelRecord(**label._asdict()) for label in LABELS)
+    return tuple(LabelRecord(name=name, group=groups[name] or name) for name in sorted(groups))
+
+
+def _counts(splits: dict[str, list[Row]]) -> str:
+    return ", ".join(f"{name} {len(found)}" for name, found in splits.items() if found) or "none"
