@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 from app.backends import make_backend
 from app.batching.latency import LatencyTable
@@ -13,6 +14,7 @@ from app.batching.replica import FinishedRow, Replica
 from app.bundle import TOKENIZER, Bundle, TargetManifest
 from app.classifier import Classifier
 from app.golden import GoldenCheck
+from app.overrides import Overrides
 from app.packing import RowBuffers, max_segments
 from app.ranking import Ranker
 from app.tokenization import Tokenizer
@@ -26,8 +28,9 @@ TARGETS = ("cpu", "torch")
 class Engine:
     """``replicas`` copies of a bundle's ``target`` ("auto": the best there is) behind one queue.
 
-    ``slo_s`` bounds a row and ``queue_tokens`` what may wait; a row takes ``null_ms`` on the null target. ``on_row``
-    and ``on_cancelled`` are the pool's. Raises ``BundleError`` when the bundle has no such target.
+    ``slo_s`` bounds a row and ``queue_tokens`` what may wait; a row takes ``null_ms`` on the null target; ``overrides``
+    is a table that goes before the model. ``on_row`` and ``on_cancelled`` are the pool's. Raises ``BundleError`` when
+    the bundle has no such target and ``SettingsError`` for a table that is wrong.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Engine:
         slo_s: float,
         queue_tokens: int,
         null_ms: float = 0.0,
+        overrides: Path | None = None,
         on_row: Callable[[FinishedRow], None] = lambda _: None,
         on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
     ) -> None:
@@ -55,7 +59,16 @@ class Engine:
             bundle.path / TOKENIZER, max_tokens=manifest.max_tokens, vocabulary=len(self._embeddings.word)
         )
         self.pool = ReplicaPool(on_row=on_row, on_cancelled=on_cancelled)
-        self.classifier = Classifier(self._tokenizer, self.pool, max_tokens=manifest.max_tokens)
+        self.overrides = None
+        if overrides is not None:
+            groups = {label.name: label.group for label in manifest.labels}
+            self.overrides = Overrides(overrides, groups=groups, max_tokens=manifest.max_tokens)
+        self.classifier = Classifier(
+            self._tokenizer,
+            self.pool,
+            max_tokens=manifest.max_tokens,
+            override=self.overrides.get if self.overrides is not None else lambda _text: None,
+        )
 
     async def open(self) -> None:
         """Load, prove and warm every replica. Raises ``StartError`` with what kept one from it."""

@@ -48,6 +48,7 @@ class Service:
             slo_s=settings.slo_ms / 1e3,
             queue_tokens=settings.queue_tokens,
             null_ms=settings.null_ms,
+            overrides=settings.overrides,
             on_row=self._metrics.observe_row,
             on_cancelled=self._metrics.count_cancelled,
         )
@@ -97,7 +98,9 @@ class Service:
         return self._readiness.judge(self.engine.pool.ready, self.engine.replicas, is_draining=self.is_draining)
 
     def sample(self) -> None:
-        """Bring the gauges up to date. Called a few times a second: they say what is, and cost requests nothing."""
+        """Bring gauges and overrides up to date. Called a few times a second, so that no request pays for it."""
+        if self.engine.overrides is not None:
+            self.engine.overrides.refresh()
         metrics, pool = self._metrics, self.engine.pool
         metrics.replicas.set(self.engine.replicas)
         metrics.replicas_ready.set(pool.ready)

@@ -100,6 +100,8 @@ class Metrics:
         if child is None:
             child = self._prediction_counters[intent] = self.predictions.labels(intent)
         child.inc()
+        if prediction.source != "model":  # what follows watches the model
+            return
         self.confidence.observe(confidence)
         self.unknown_tokens.observe(prediction.unknown_tokens / prediction.tokens)
         if prediction.truncated:

@@ -89,6 +89,9 @@ class Settings(BaseModel):
     drain_timeout_s: Annotated[float, Field(ge=0)] = Field(
         10, description="Seconds that requests in flight then get to finish; what still waits is answered 503."
     )
+    overrides: Path | None = Field(
+        None, description="A tsv of query and intent that goes before the model; read again when it changes."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe records written.")
     log_queries: bool = Field(
         False, description="Write query text to error logs. It is personal data: off unless needed."

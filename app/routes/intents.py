@@ -83,7 +83,9 @@ class IntentRoutes:
             raise prediction.ranked
         self._metrics.count_unknown_fields(request.model_extra)
         document = self._reply(request.query, prediction, request)
-        return Answer(document, Stages(prediction.tokenize_s, prediction.queue_s, prediction.inference_s), "model")
+        return Answer(
+            document, Stages(prediction.tokenize_s, prediction.queue_s, prediction.inference_s), prediction.source
+        )
 
     async def classify_list(self, request: IntentListRequest) -> Answer:
         if (size := len(request.queries)) > self._max_queries:
@@ -119,7 +121,7 @@ class IntentRoutes:
             "group": None if abstains else group,
             "intents": [{"intent": name, "confidence": each} for name, each in intents[: request.top_k]],
             "groups": [{"group": name, "confidence": each} for name, each in groups],
-            "source": "model",
+            "source": prediction.source,
             "model": self._model,
             "truncated": prediction.truncated,
         }

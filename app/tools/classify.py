@@ -40,6 +40,11 @@ FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
     "--top-k", type=click.IntRange(1, 100), default=3, show_default=True, help="Intents listed for each query."
 )
 @click.option(
+    "--overrides",
+    type=click.Path(path_type=Path),
+    help="Try a table of overrides: lines that are wrong are named, and answers from it marked.",
+)
+@click.option(
     "--bundle", type=click.Path(path_type=Path), default=SHIPPED_BUNDLE, help="Bundle; default: the shipped one."
 )
 @click.option("--target", type=click.Choice(["auto", "cpu", "torch"]), default="auto", show_default=True)
@@ -49,6 +54,7 @@ def command(
     column: str | None,
     form: str | None,
     top_k: int,
+    overrides: Path | None,
     bundle: Path,
     target: str,
 ) -> None:
@@ -71,7 +77,7 @@ def command(
         else:
             assert file is not None
             source = read_queries(Path(file), column, stack)
-        asyncio.run(_classify(list(source), form or _default_form(), top_k, bundle, target))
+        asyncio.run(_classify(list(source), form or _default_form(), top_k, overrides, bundle, target))
 
 
 def read_queries(path: Path, column: str | None, stack: ExitStack) -> Iterator[str]:
@@ -107,8 +113,15 @@ def _read_jsonl(opened: TextIO, path: Path, member: str) -> Iterator[str]:
             raise click.UsageError(f"{path}, line {number}: no JSON object with {member!r} ({error})") from None
 
 
-async def _classify(queries: list[str], form: str, top_k: int, path: Path, target: str) -> None:
-    engine = Engine(Bundle(path), target, replicas=cpu_budget(), slo_s=PATIENT_S, queue_tokens=CHUNK * 512)
+async def _classify(queries: list[str], form: str, top_k: int, overrides: Path | None, path: Path, target: str) -> None:
+    engine = Engine(
+        Bundle(path),
+        target,
+        replicas=cpu_budget(),
+        slo_s=PATIENT_S,
+        queue_tokens=CHUNK * 512,
+        overrides=overrides,
+    )
     await engine.open()
     try:
         # The bar goes to standard error, so that the answers can be piped.
@@ -133,7 +146,7 @@ async def _answers(engine: Engine, chunk: list[str]) -> list[Prediction | None]:
 
 def _write(query: str, answer: Prediction | None, form: str, top_k: int) -> None:
     ranked = answer.ranked if answer is not None else "blank"
-    if not isinstance(ranked, Ranked):
+    if answer is None or not isinstance(ranked, Ranked):
         document: dict[str, Any] = {"query": query, "error": str(ranked)}
         line = f"{_shorten(query):<44}  {ranked}"
     else:
@@ -145,8 +158,11 @@ def _write(query: str, answer: Prediction | None, form: str, top_k: int) -> None
             "confidence": confidence,
             "group": group,
             "intents": [{"intent": name, "confidence": each} for name, each in intents],
+            "source": answer.source,
         }
         rest = "  ".join(f"{name} {each:.3f}" for name, each in intents[1:])
+        if answer.source != "model":
+            rest = f"from {answer.source}"
         line = f"{_shorten(query):<44}  {group:<15} {intent:<16} {confidence:.3f}   {rest}"
     click.echo(orjson.dumps(document).decode() if form == "jsonl" else line.rstrip())
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from app.batching.pool import Outcome
 from app.classifier import Classifier
 from app.errors import InferenceFailed, InvalidField, Overloaded
+from app.ranking import Ranked
 from app.tokenization import Tokenizer
 from tests.fakes import POISON, VirtualClock, answer_of
 from tests.tiny_bundle import VOCABULARY
@@ -104,6 +105,39 @@ async def test_an_item_that_failed_in_inference_stands_in_its_place(tiny_bundle:
     )
     assert isinstance(bad.ranked, InferenceFailed)
     assert good.ranked == fine.ranked == answer_of([2, 5, 3])
+
+
+class TestOverrides:
+    """A query that a merchandiser decided never reaches tokenizer or model."""
+
+    @pytest.fixture
+    def classifier(self, tiny_bundle: Path, pool: Any) -> Classifier:
+        decided = {"gift cards": Ranked([("navigational", 1.0)], [("gift_cards", 1.0)])}
+        tokenizer = Tokenizer(tiny_bundle / "tokenizer.json", max_tokens=MAX_TOKENS, vocabulary=len(VOCABULARY))
+        return Classifier(tokenizer, pool, max_tokens=MAX_TOKENS, override=decided.get, clock=SteadyClock())
+
+    async def test_it_is_looked_up_in_its_normalised_form_and_answered_at_once(
+        self, classifier: Classifier, pool: FakePool
+    ) -> None:
+        pool.refusal = Overloaded("the backlog is long", retry_after_s=1.0)
+        prediction = await classifier.classify(" Gift CARDS!", timeout_s=0.1)
+        assert (prediction.source, prediction.tokens) == ("override", 0)
+        assert prediction.ranked == Ranked([("navigational", 1.0)], [("gift_cards", 1.0)])
+        assert pool.asked == []
+
+    async def test_in_a_list_only_the_others_are_run_and_the_order_is_kept(
+        self, classifier: Classifier, pool: FakePool
+    ) -> None:
+        predictions = await classifier.classify_list(["my order", "gift cards", "red shoes"], timeout_s=0.1)
+        assert [prediction.source for prediction in predictions] == ["model", "override", "model"]
+        (asked, _, is_bulk) = pool.asked[0]
+        assert (asked, is_bulk) == ([ids_of("my", "order"), ids_of("red", "shoes")], True)
+
+    async def test_a_list_of_nothing_else_asks_the_pool_for_nothing(
+        self, classifier: Classifier, pool: FakePool
+    ) -> None:
+        assert len(await classifier.classify_list(["gift cards", "Gift cards"], timeout_s=0.1)) == 2
+        assert pool.asked == []
 
 
 BLANK = ["", " ", "\n\t", "\u200b", "\x00", " " * CUT + "too late"]

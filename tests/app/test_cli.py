@@ -37,6 +37,7 @@ VALUES = {
     "max_list_body_bytes": "2048",
     "max_connections": "100",
     "queue_tokens": "1000",
+    "overrides": "/srv/overrides.tsv",
     "keep_alive_s": "65",
     "read_timeout_s": "5",
     "load_timeout_s": "60",
