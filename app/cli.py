@@ -22,6 +22,8 @@ LAZY = {
     "prepare": ("models.prepare", "Make a training table out of the raw data sets."),
     "train": ("models.train", "Fine-tune an encoder on a table of texts and labels."),
     "compile": ("models.compile", "Compile a checkpoint into a bundle's target."),
+    "evaluate": ("models.evaluate", "Judge a checkpoint or a compiled target on labelled queries."),
+    "compare": ("models.compare", "Compare two models on the same queries, and decide go or no-go."),
 }
 
 

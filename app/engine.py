@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from app.backends import make_backend
@@ -16,6 +16,7 @@ from app.classifier import Classifier
 from app.golden import GoldenCheck
 from app.overrides import Overrides
 from app.packing import RowBuffers, max_segments
+from app.priors import log_shift, read_priors
 from app.ranking import Ranker
 from app.tokenization import Tokenizer
 
@@ -28,9 +29,10 @@ TARGETS = ("cpu", "torch")
 class Engine:
     """``replicas`` copies of a bundle's ``target`` ("auto": the best there is) behind one queue.
 
-    ``slo_s`` bounds a row and ``queue_tokens`` what may wait; a row takes ``null_ms`` on the null target; ``overrides``
-    is a table that goes before the model. ``on_row`` and ``on_cancelled`` are the pool's. Raises ``BundleError`` when
-    the bundle has no such target and ``SettingsError`` for a table that is wrong.
+    ``slo_s`` bounds a row and ``queue_tokens`` what may wait; a row takes ``null_ms`` on the null target. ``priors``
+    is a file of the deployment's label shares and ``overrides`` a table that goes before the model. ``on_row`` and
+    ``on_cancelled`` are the pool's. Raises ``BundleError`` when the bundle has no such target and ``SettingsError``
+    for a file that is wrong.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Engine:
         slo_s: float,
         queue_tokens: int,
         null_ms: float = 0.0,
+        priors: Path | None = None,
         overrides: Path | None = None,
         on_row: Callable[[FinishedRow], None] = lambda _: None,
         on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
@@ -54,7 +57,7 @@ class Engine:
         self._queue_tokens = queue_tokens
         self._null_ms = null_ms
         self._embeddings = bundle.embeddings()
-        self._ranker = Ranker(manifest.labels, temperature=manifest.temperature)
+        self.priors = read_priors(priors, training=manifest.label_priors) if priors is not None else None
         self._tokenizer = Tokenizer(
             bundle.path / TOKENIZER, max_tokens=manifest.max_tokens, vocabulary=len(self._embeddings.word)
         )
@@ -79,12 +82,13 @@ class Engine:
             null_ms=self._null_ms,
         )
         canary = self._make_canary()
+        ranker = self._make_ranker(self.priors)
         replicas = [
             Replica(
                 index,
                 backend=backend,
                 rows={bucket: self._make_row(bucket) for bucket in self.target.buckets},
-                decode=self._ranker.rank,
+                decode=ranker.rank,
                 canary=canary,
                 source=self.pool,
             )
@@ -102,11 +106,17 @@ class Engine:
         return GoldenCheck(
             self._bundle.manifest.golden,
             tokenizer=self._tokenizer,
-            ranker=self._ranker,
+            ranker=self._make_ranker(None),  # what the bundle promises knows of no deployment
             max_tokens=self._bundle.manifest.max_tokens,
             tolerance=self.target.tolerance,
             one_query_a_row=self.target.one_query_a_row,
         )
+
+    def _make_ranker(self, priors: Mapping[str, float] | None) -> Ranker:
+        manifest = self._bundle.manifest
+        training = {label.name: manifest.label_priors[label.name] for label in manifest.labels}
+        shift = log_shift(priors, training=training) if priors is not None else None
+        return Ranker(manifest.labels, temperature=manifest.temperature, shift=shift)
 
     def _make_row(self, bucket: int) -> RowBuffers:
         # The null target averages a query's tokens, so that its answer depends on all of them.

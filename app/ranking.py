@@ -21,13 +21,15 @@ class Ranked(NamedTuple):
 class Ranker:
     """Softmax at the bundle's temperature (Guo et al. 2017), then groups as sums over their labels.
 
+    ``shift`` is added to the scaled logits, one number a label: the deployment's priors (``app/priors.py``).
     ``group`` and ``intent`` may disagree: three help labels at 0.2 each outweigh one product label at 0.4.
     """
 
-    def __init__(self, labels: Sequence[Label], *, temperature: float) -> None:
+    def __init__(self, labels: Sequence[Label], *, temperature: float, shift: Sequence[float] | None = None) -> None:
         self.intents = [label.name for label in labels]
         self.groups = list(dict.fromkeys(label.group for label in labels))
         self._temperature = temperature
+        self._shift = None if shift is None else np.array(shift, np.float32)
         self._membership = np.array(
             [[label.group == group for group in self.groups] for label in labels], np.float32
         )  # (labels, groups)
@@ -35,6 +37,8 @@ class Ranker:
     def probabilities(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
         """Logits [n, labels] to probabilities [n, labels], float32."""
         scaled = logits / self._temperature
+        if self._shift is not None:
+            scaled += self._shift
         exponents: NDArray[np.float32] = np.exp(scaled - scaled.max(axis=1, keepdims=True))
         exponents /= exponents.sum(axis=1, keepdims=True)
         return exponents

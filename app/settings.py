@@ -89,6 +89,9 @@ class Settings(BaseModel):
     drain_timeout_s: Annotated[float, Field(ge=0)] = Field(
         10, description="Seconds that requests in flight then get to finish; what still waits is answered 503."
     )
+    priors: Path | None = Field(
+        None, description="JSON of each label's share in this deployment's traffic; corrects confidences for it."
+    )
     overrides: Path | None = Field(
         None, description="A tsv of query and intent that goes before the model; read again when it changes."
     )

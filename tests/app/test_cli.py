@@ -38,6 +38,7 @@ VALUES = {
     "max_connections": "100",
     "queue_tokens": "1000",
     "overrides": "/srv/overrides.tsv",
+    "priors": "/srv/priors.json",
     "keep_alive_s": "65",
     "read_timeout_s": "5",
     "load_timeout_s": "60",
