@@ -95,8 +95,9 @@ def command(
 
     A model's confidence is for the mix of labels it was trained on. --priors gives what is known of the deployment's
     mix, '{"product_search": 0.8, "media": 0.1, "help": 0.04, "other": 0.06}' by group or by label, and every score is
-    then of the corrected confidence; --estimate-priors finds the mix from unlabelled queries. Either way calibration
-    is reported for three mixes: the table's, a shop's (4 % help) and one with every group alike.
+    then of the corrected confidence. --estimate-priors finds the mix from unlabelled queries; its labels in the
+    document, `jq .estimated_priors.labels`, are what the service's setting PRIORS takes. Either way calibration is
+    reported for three mixes: the table's, a shop's (4 % help) and one with every group alike.
 
     Perturbed queries are made as in training's augmentation: prefixes keep 60 % of the characters or more.
     """

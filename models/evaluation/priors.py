@@ -8,6 +8,7 @@ the labels differ and not what each label's queries look like, Bayes' rule puts 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from models.training.scores import Floats
 UNIFORM, ESTIMATED = "uniform", "estimated"
 # A shop's search box: what shoppers type are mostly products, and hardly anyone asks it for help.
 HELP, HELP_SHARE = "help", 0.04
+LEAST_SHARE = 1e-5
 
 
 class PriorsError(ValueError):
@@ -44,8 +46,8 @@ def training_priors(priors: Mapping[str, float], labels: Sequence[Label]) -> Flo
 def read_priors(wanted: str, labels: Sequence[Label], training: Floats) -> Floats:
     """The shares [labels] in a JSON object, a file of one, or the word ``uniform`` (every label alike).
 
-    The object has a share for every label, or for every group, whose labels then keep training's proportions. Raises
-    ``PriorsError`` for anything else.
+    The object has a share for every label, or for every group, whose labels then keep training's proportions; shares
+    are scaled to add up to 1, as in serving. Raises ``PriorsError`` for anything else.
     """
     if wanted == UNIFORM:
         return np.full(len(labels), 1 / len(labels))
@@ -57,8 +59,6 @@ def read_priors(wanted: str, labels: Sequence[Label], training: Floats) -> Float
     if not isinstance(given, dict) or not all(_is_share(value) for value in given.values()):
         raise PriorsError(f"priors: a JSON object of names and shares over 0 is needed, got {given!r}")
     total = sum(given.values())
-    if not 0.99 <= total <= 1.01:
-        raise PriorsError(f"priors: the shares add up to {total:.4g}, not to 1")
     if set(given) == {label.name for label in labels}:
         return np.array([given[label.name] / total for label in labels])
     if set(given) == {label.group for label in labels}:
@@ -109,15 +109,16 @@ def estimate(
 
     ``probabilities`` [n, labels] of distinct queries, each seen ``counts`` [n] times. Each round reweights the answers
     by the shares so far and takes their mean for the next. The likelihood rises every round and has one maximum. It is
-    as good as the probabilities: they must be calibrated on training's mix.
+    as good as the probabilities: they must be calibrated on training's mix. No share is under ``LEAST_SHARE``: one of 0
+    would forbid its label for good.
     """
-    shares, rounds = training, 0
-    for rounds in range(1, most + 1):
+    shares, rounds, moved = training, 0, math.inf
+    while moved >= tolerance and rounds < most:
         new: Floats = np.average(reweight(probabilities, training, shares), axis=0, weights=counts)
         moved, shares = float(np.abs(new - shares).max()), new
-        if moved < tolerance:
-            return Estimate(shares, rounds, True)
-    return Estimate(shares, rounds, False)
+        rounds += 1
+    least = np.maximum(shares, LEAST_SHARE)
+    return Estimate(least / least.sum(), rounds, moved < tolerance)
 
 
 def _groups(labels: Sequence[Label]) -> list[str]:
@@ -125,4 +126,4 @@ def _groups(labels: Sequence[Label]) -> list[str]:
 
 
 def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf

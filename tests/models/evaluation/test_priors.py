@@ -46,6 +46,10 @@ class TestReadPriors:
         path.write_text(json.dumps({"product": 0.5, "media": 0.2, "help": 0.3}))
         assert read_priors(str(path), LABELS, TRAINING).tolist() == pytest.approx([0.5, 0.2, 0.2, 0.1])
 
+    def test_shares_are_scaled_to_add_up_to_1(self) -> None:
+        shares = {"product": 50, "media": 20, "help": 30}
+        assert read_priors(json.dumps(shares), LABELS, TRAINING).tolist() == pytest.approx([0.5, 0.2, 0.2, 0.1])
+
     def test_uniform_is_every_label_alike(self) -> None:
         assert read_priors("uniform", LABELS, TRAINING).tolist() == [0.25] * 4
 
@@ -54,8 +58,9 @@ class TestReadPriors:
         [
             ("no-such-file.json", "neither 'uniform', a JSON object nor a file of one"),
             ('{"product": 1', "neither 'uniform', a JSON object nor a file of one"),
-            ('{"product": 0.5, "media": 0.2, "help": 0.2}', "add up to 0.9, not to 1"),
             ('{"product": 1.0, "media": 0, "help": 0}', "shares over 0"),
+            ('{"product": 0.5, "media": true, "help": 0.5}', "shares over 0"),
+            ('{"product": Infinity, "media": 1, "help": 1}', "shares over 0"),
             ('{"product": "most"}', "shares over 0"),
             ('{"product": 0.5, "help": 0.5}', "name every label .* or every group"),
         ],
@@ -82,6 +87,11 @@ class TestEstimate:
         answers = np.array([[0.8, 0.2], [0.2, 0.8]])
         found = estimate(answers, np.array([1.0, 1.0]), np.array([0.5, 0.5]))
         assert (found.shares.tolist(), found.rounds) == (pytest.approx([0.5, 0.5]), 1)
+
+    def test_no_label_is_forbidden_for_good(self) -> None:
+        found = estimate(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([1.0, 1.0]), np.array([0.5, 0.5]))
+        assert found.shares[1] == pytest.approx(1e-5, rel=1e-3)
+        assert found.shares.sum() == pytest.approx(1)
 
     def test_it_says_when_it_did_not_finish(self) -> None:
         answers = np.array([[0.6, 0.4], [0.4, 0.6]])

@@ -70,8 +70,8 @@ def test_an_estimated_mix_without_queries_is_refused_before_the_model_is_loaded(
     subject = Subject("fake", LABELS, 32, PRIORS, 0.5, load)
     with pytest.raises(PriorsError, match="needs the unlabelled queries"):
         report(subject, priors="estimated")
-    with pytest.raises(PriorsError, match="not to 1"):
-        report(subject, priors='{"product": 0.2, "media": 0.5, "help": 0.2}')
+    with pytest.raises(PriorsError, match="name every label"):
+        report(subject, priors='{"product": 0.2, "media": 0.5}')
 
 
 class TestOutOfScope:
