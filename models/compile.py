@@ -32,7 +32,7 @@ def _buckets(context: click.Context, parameter: click.Parameter, value: str) -> 
     return buckets
 
 
-@click.command("compile")
+@click.command("compile", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--checkpoint", type=Folder, required=True, help="Folder of a Hugging Face sequence classifier.")
 @click.option("--bundle", type=Folder, required=True, help="Bundle to make, or to add the target to.")
 @click.option("--target", type=click.Choice(TARGETS), default="cpu", show_default=True)

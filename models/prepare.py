@@ -122,7 +122,7 @@ def check_style(rows: list[Row]) -> float:
     return score
 
 
-@click.command("prepare")
+@click.command("prepare", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),

@@ -127,7 +127,7 @@ def _describe(record: TrainingRecord) -> str:
     return "\n".join(lines)
 
 
-@click.command("train")
+@click.command("train", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--table", type=click.Path(path_type=Path, dir_okay=False), required=True, help="csv or jsonl of rows.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Checkpoint folder to write."

@@ -27,7 +27,7 @@ PATIENT_S = 600.0
 FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
 
 
-@click.command()
+@click.command("classify", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("queries", nargs=-1)
 @click.option(
     "--file", "file", metavar="FILE", help="Read queries from a .txt, .csv, .tsv or .jsonl file; - is stdin, as txt."

@@ -200,7 +200,7 @@ WRITABLE = click.Path(dir_okay=False, writable=True, path_type=Path)
 _option = functools.partial(click.option, show_default=True)
 
 
-@click.command("load")
+@click.command("load", context_settings={"help_option_names": ["-h", "--help"]})
 @_option("--url", default="http://127.0.0.1:8080/v1/intent", help="Where to POST.")
 @_option("--rate", type=POSITIVE, required=True, help="Requests a second, on average.")
 @_option("--duration", type=SECONDS, default=10, help="Recorded seconds.")
