@@ -10,11 +10,9 @@ under load instead of 0.55. ``accelerate launch -m models.train …`` spreads a 
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,13 +22,12 @@ import click
 from models.checkpoint import CheckpointError, Lineage, TrainingRecord
 from models.data.table import TableError, digest, read_table
 from models.training.base import DEFAULT_BASE, find_base, load_base
-from models.training.recipe import Progress, Recipe
+from models.training.recipe import Recipe
+from models.training.shown import shown
 from models.training.task import Task, make_task
 
 if TYPE_CHECKING:
     from accelerate import Accelerator  # type: ignore[import-untyped]
-
-    from models.training.fitting import Report
 
 
 def lineage_of(base: str, table: Path, seed: int) -> Lineage:
@@ -61,33 +58,6 @@ def make_accelerator(precision: str, threads: int) -> Accelerator:
         fast = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else cpu
         precision = "bf16" if fast else "no"
     return Accelerator(mixed_precision=precision)
-
-
-@contextlib.contextmanager
-def shown(recipe: Recipe, visible: bool) -> Iterator[Report]:
-    """A progress bar an epoch, and one line for each that is done."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bars(*columns, console=console, disable=not (visible and console.is_terminal)) as bars:
-        bar = bars.add_task("epoch 1", total=None)
-
-        def report(progress: Progress, steps: int) -> None:
-            if steps:
-                text = f"epoch {progress.epoch + 1}/{recipe.epochs}  loss {progress.loss:.4f}"
-                bars.update(bar, description=text, completed=progress.step, total=steps)
-            elif visible:
-                done = progress.history[-1]
-                console.print(
-                    f"epoch {progress.epoch}/{recipe.epochs}  loss {done['loss']:.4f}  validation macro-F1 "
-                    f"{done['macro_f1']:.4f}  best {progress.best_score:.4f}  {progress.seconds:.0f} s",
-                    highlight=False,
-                )
-
-        yield report
 
 
 def train(
