@@ -47,6 +47,8 @@ class Lineage(_Frozen):
     seed: int
     versions: dict[str, str]  # of what decides the result: python, torch, transformers, …
     command: str
+    teacher_digest: str = ""  # sha256 of the weights of the teacher that this is a student of
+    kept_layers: tuple[int, ...] = ()  # of that teacher, from 0
 
 
 class TrainingRecord(_Frozen):

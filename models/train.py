@@ -10,6 +10,7 @@ under load instead of 0.55. ``accelerate launch -m models.train …`` spreads a 
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -29,8 +30,10 @@ from models.training.task import Task, make_task
 if TYPE_CHECKING:
     from accelerate import Accelerator  # type: ignore[import-untyped]
 
+    from models.training.distillation import Teaching
 
-def lineage_of(base: str, table: Path, seed: int) -> Lineage:
+
+def lineage_of(base: str, table: Path, seed: int, teaching: Teaching | None) -> Lineage:
     """Where a checkpoint comes from, as far as the machine knows."""
     commit = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
@@ -43,6 +46,8 @@ def lineage_of(base: str, table: Path, seed: int) -> Lineage:
         seed=seed,
         versions={"python": ".".join(map(str, sys.version_info[:3]))} | {name: version(name) for name in packages},
         command=" ".join(["query-intent train", *sys.argv[1 + (sys.argv[1:2] == ["train"]) :]]),
+        teacher_digest=teaching.teacher_digest if teaching else "",
+        kept_layers=teaching.keep_layers if teaching else (),
     )
 
 
@@ -61,17 +66,31 @@ def make_accelerator(precision: str, threads: int) -> Accelerator:
 
 
 def train(
-    task: Task, base: Path, recipe: Recipe, lineage: Lineage, out: Path, state: Path, accelerator: Accelerator
+    task: Task,
+    base: Path,
+    recipe: Recipe,
+    lineage: Lineage,
+    out: Path,
+    state: Path,
+    accelerator: Accelerator,
+    teaching: Teaching | None = None,
 ) -> TrainingRecord | None:
-    """Fit, calibrate, write; the record on the main process, None on the others."""
+    """Fit, calibrate, write; the record on the main process, None on the others.
+
+    With ``teaching`` the base is the teacher, and what is fitted is a student of some of its layers.
+    """
     from accelerate.utils import set_seed  # type: ignore[import-untyped]
 
+    from models.training.distillation import make_student
     from models.training.finishing import finish
     from models.training.fitting import Fit
 
     set_seed(recipe.seed)
     model, tokenizer = load_base(base, task.names)
-    fit = Fit(accelerator, model, tokenizer, recipe, state, {"data": lineage.data_digest, "base": str(base)})
+    distillation = make_student(model, base, teaching, accelerator) if teaching else None
+    identity: dict[str, Any] = {"data": lineage.data_digest, "base": str(base)}
+    identity["distillation"] = dataclasses.asdict(teaching) if teaching else None
+    fit = Fit(accelerator, model, tokenizer, recipe, state, identity, distillation=distillation)
     pairs = {name: (task.splits[name].texts, task.splits[name].targets) for name in ("train", "validation")}
     with shown(recipe, accelerator.is_main_process) as report:
         best = fit.run(pairs["train"], pairs["validation"], report)
@@ -97,12 +116,31 @@ def _describe(record: TrainingRecord) -> str:
     return "\n".join(lines)
 
 
+def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(int(layer) for layer in value.split(",")) if value else ()
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of layers such as 0,2,5") from None
+
+
 @click.command("train", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--table", type=click.Path(path_type=Path, dir_okay=False), required=True, help="csv or jsonl of rows.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Checkpoint folder to write."
 )
 @click.option("--base", default=DEFAULT_BASE, show_default=True, help="Encoder folder, or the pip package's MiniLM.")
+@click.option(
+    "--teacher", type=click.Path(path_type=Path, file_okay=False), help="Checkpoint to make a student of, as the base."
+)
+@click.option("--student-layers", type=click.IntRange(1), help="The student's layers, spread over the teacher's.")
+@click.option("--keep-layers", callback=_layer_list, help="Which of the teacher's instead, from 0: 0,2,5.")
+@click.option(
+    "--teacher-share", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="In the loss; rest: labels."
+)
+@click.option("--teacher-temperature", type=click.FloatRange(0, min_open=True), default=2.0, show_default=True)
+@click.option(
+    "--match-hidden", type=click.FloatRange(0), default=0.0, show_default=True, help="Weight of agreeing [CLS] states."
+)
 @click.option("--text-column", default="text", show_default=True)
 @click.option("--label-column", default="label", show_default=True)
 @click.option(
@@ -135,6 +173,12 @@ def command(
     table: Path,
     out: Path,
     base: str,
+    teacher: Path | None,
+    student_layers: int | None,
+    keep_layers: tuple[int, ...],
+    teacher_share: float,
+    teacher_temperature: float,
+    match_hidden: float,
     text_column: str,
     label_column: str,
     validation_share: float,
@@ -152,13 +196,27 @@ def command(
 
     The checkpoint folder holds a Hugging Face sequence classifier in float16, its tokenizer, and training.json; give it
     to `query-intent compile`, `query-intent evaluate`, or as --base to the next training.
+
+    With --teacher CHECKPOINT and --student-layers N the result is a smaller student of it, taught by its answers too.
     """
+    if bool(teacher) != bool(student_layers or keep_layers) or (student_layers and keep_layers):
+        raise click.UsageError("a student takes --teacher and one of --student-layers and --keep-layers")
+    if teacher and base != DEFAULT_BASE:
+        raise click.UsageError("a student starts from its --teacher: leave --base out")
+    if teacher and out.resolve() == teacher.resolve():
+        raise click.UsageError("--out would replace the teacher")
     try:
         rows = read_table(
             table, text_column=text_column, label_column=label_column, max_tokens=recipe_options["max_tokens"]
         )
         task = make_task(rows, validation_share=validation_share, seed=recipe_options["seed"])
-        base_folder = find_base(base)
+        teaching = None
+        if teacher:
+            from models.training.distillation import plan
+
+            loss = {"share": teacher_share, "temperature": teacher_temperature, "match_hidden": match_hidden}
+            teaching = plan(teacher, task.names, student_layers, keep_layers, **loss)
+        base_folder = teacher or find_base(base)
         from models.training.fitting import StateError
 
         recipe = Recipe(**recipe_options)
@@ -167,9 +225,9 @@ def command(
         if restart and accelerator.is_main_process:
             shutil.rmtree(state, ignore_errors=True)
         accelerator.wait_for_everyone()
-        lineage = lineage_of(base, table, recipe.seed)
+        lineage = lineage_of(str(teacher or base), table, recipe.seed, teaching)
         try:
-            record = train(task, base_folder, recipe, lineage, out, state, accelerator)
+            record = train(task, base_folder, recipe, lineage, out, state, accelerator, teaching)
         except (StateError, ArithmeticError) as error:
             raise click.ClickException(str(error)) from error
     except (TableError, CheckpointError) as error:

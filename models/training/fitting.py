@@ -23,6 +23,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from models.training.augment import augment
 from models.training.batches import bucketed, shared_out
+from models.training.distillation import Distillation, answers
 from models.training.encoded import Encoded, predict
 from models.training.recipe import Progress, Recipe
 from models.training.scores import macro_f1
@@ -82,9 +83,10 @@ class Fit:
         state: Path,
         identity: dict[str, Any],
         save_every_s: float = 120.0,
+        distillation: Distillation | None = None,
     ) -> None:
         self.accelerator, self.tokenizer, self.recipe = accelerator, tokenizer, recipe
-        self.state, self.save_every_s = state, save_every_s
+        self.state, self.save_every_s, self.distillation = state, save_every_s, distillation
         model.get_input_embeddings().requires_grad_(recipe.train_embeddings)
         optimizer = torch.optim.AdamW(parameter_groups(model, recipe), lr=recipe.learning_rate)
         self.model, self.optimizer = accelerator.prepare(model, optimizer)
@@ -94,6 +96,7 @@ class Fit:
 
     def _claim(self, identity: dict[str, Any]) -> None:
         """Make the state folder this run's, or continue from it when it is already."""
+        identity = json.loads(json.dumps(identity))  # as it is read back: tuples become lists
         note = self.state / "run.json"
         if note.is_file():
             known = json.loads(note.read_text(encoding="utf-8"))
@@ -127,6 +130,8 @@ class Fit:
             weight=class_weights(labels, count, recipe.balance).to(self.accelerator.device),
             label_smoothing=recipe.label_smoothing,
         )
+        if self.distillation:
+            self.distillation.read(Encoded(self.tokenizer, texts, recipe.max_tokens))
         encoded_validation = Encoded(self.tokenizer, validation[0], recipe.max_tokens)
         targets = torch.tensor(labels, device=self.accelerator.device)
         while progress.epoch < recipe.epochs and progress.epoch - progress.best_epoch <= recipe.patience:
@@ -149,8 +154,7 @@ class Fit:
         while progress.step < len(batches):
             indices = batches[progress.step]
             self._set_learning_rate((progress.epoch + progress.step / len(batches)) / recipe.epochs)
-            logits = self.model(**encoded.batch(indices, accelerator.device)).logits
-            loss = self.loss(logits.float(), targets[indices])
+            loss = self._loss(encoded, indices, targets[indices])
             if not torch.isfinite(loss):
                 raise ArithmeticError(
                     f"the loss is {loss.item()} in epoch {progress.epoch + 1}: lower the learning rate"
@@ -168,6 +172,14 @@ class Fit:
                 self._save()
                 saved = now
             report(progress, len(batches))
+
+    def _loss(self, encoded: Encoded, indices: Sequence[int], targets: torch.Tensor) -> torch.Tensor:
+        batch = encoded.batch(indices, self.accelerator.device)
+        if self.distillation is None:
+            loss: torch.Tensor = self.loss(self.model(**batch).logits.float(), targets)
+            return loss
+        student = answers(self.model, batch)
+        return self.distillation.mix(self.loss(student.logits, targets), student, encoded, indices)
 
     def _set_learning_rate(self, done: float) -> None:
         """Linear warm-up and decay over the whole run; ``done`` is the share of it that lies behind."""
