@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from models.checkpoint import CheckpointError, Lineage, TrainingRecord
+from models.checkpoint import CheckpointError, Lineage, TrainingRecord, load_record
 from models.data.table import TableError, digest, read_table
 from models.training.base import DEFAULT_BASE, find_base, load_base
 from models.training.recipe import Recipe
@@ -130,12 +130,18 @@ def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tup
 )
 @click.option("--base", default=DEFAULT_BASE, show_default=True, help="Encoder folder, or the pip package's MiniLM.")
 @click.option(
-    "--teacher", type=click.Path(path_type=Path, file_okay=False), help="Checkpoint to make a student of, as the base."
+    "--teacher",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Checkpoint to make a student of; replaces --base.",
 )
 @click.option("--student-layers", type=click.IntRange(1), help="The student's layers, spread over the teacher's.")
 @click.option("--keep-layers", callback=_layer_list, help="Which of the teacher's instead, from 0: 0,2,5.")
 @click.option(
-    "--teacher-share", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="In the loss; rest: labels."
+    "--teacher-share",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    show_default=True,
+    help="Of the loss; labels have the rest.",
 )
 @click.option("--teacher-temperature", type=click.FloatRange(0, min_open=True), default=2.0, show_default=True)
 @click.option(
@@ -226,6 +232,8 @@ def command(
             shutil.rmtree(state, ignore_errors=True)
         accelerator.wait_for_everyone()
         lineage = lineage_of(str(teacher or base), table, recipe.seed, teaching)
+        if teacher and load_record(teacher).lineage.data_digest != lineage.data_digest:
+            click.echo(f"{teacher} learned from another table: if it saw this one's tests, scores flatter", err=True)
         try:
             record = train(task, base_folder, recipe, lineage, out, state, accelerator, teaching)
         except (StateError, ArithmeticError) as error:

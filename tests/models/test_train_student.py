@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ pytest.importorskip("accelerate", reason="training needs accelerate")
 
 from click.testing import CliRunner, Result
 
-from models.checkpoint import load_record
+from models.checkpoint import load_record, save_record
+from models.compiling.source import read_source
 from models.data.table import digest
 from models.train import command
 from models.training.base import load_base
@@ -43,12 +45,14 @@ def test_a_teacher_and_a_table_become_a_smaller_checkpoint_that_names_its_teache
     options = ("--student-layers", "1", "--match-hidden", "1", "--epochs", "12", "--patience", "12")
     result = train(table, "--teacher", teacher, *options)
     assert result.exit_code == 0, result.output
+    assert "learned from another table" in result.output
     folder = table.parent / "student"
     record = load_record(folder)
     assert record.lineage.teacher_digest == digest(teacher / "model.safetensors")
     assert (record.lineage.base, record.lineage.kept_layers) == (str(teacher), (0,))
     assert record.quality["validation"]["accuracy"] > 0.8
     assert json.loads((folder / "config.json").read_text())["num_hidden_layers"] == 1
+    assert read_source(folder).converted.encoder.config.layers == 1  # it compiles like any other
     vocabularies = [load_base(place, NAMES)[1].get_vocab() for place in (folder, teacher)]
     assert vocabularies[0] == vocabularies[1]
 
@@ -93,3 +97,14 @@ def test_a_student_does_not_replace_its_teacher(table: Path, teacher: Path) -> N
     result = train(table, "--teacher", teacher, "--student-layers", "1", "--out", teacher)
     assert result.exit_code == 2
     assert "--out would replace the teacher" in result.output
+
+
+def test_a_teacher_of_the_same_table_goes_without_a_remark(table: Path, teacher: Path, tmp_path: Path) -> None:
+    same = shutil.copytree(teacher, tmp_path / "teacher")
+    record = load_record(same)
+    lineage = record.lineage.model_copy(update={"data_digest": digest(table)})
+    save_record(same, record.model_copy(update={"lineage": lineage}))
+    result = train(table, "--teacher", same, "--keep-layers", "1", "--epochs", "1")
+    assert result.exit_code == 0, result.output
+    assert "another table" not in result.output
+    assert load_record(tmp_path / "student").lineage.kept_layers == (1,)
