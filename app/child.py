@@ -11,7 +11,8 @@ from collections import deque
 from app.status_board import Line, WorkerState
 
 RESTART_BACKOFF_S = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
-# So many deaths of one worker in so many seconds are no accident: let the platform replace the whole.
+# So many deaths in a row of a worker that was never ready for so many seconds are no accident: let the platform replace
+# the whole.
 CRASH_LOOP_DEATHS = 6
 CRASH_LOOP_S = 60.0
 
@@ -25,6 +26,7 @@ class Child:
         self.started_at = 0.0
         self.was_ready = False
         self.restart_at: float | None = None
+        self._ready_at = 0.0
         self._deaths: deque[float] = deque(maxlen=CRASH_LOOP_DEATHS)
         self._load_timeout_s = load_timeout_s
         self._stall_timeout_s = stall_timeout_s
@@ -40,7 +42,10 @@ class Child:
 
     def observe(self, line: Line) -> None:
         """Note whether it was ready: a worker that dies before that would only die again."""
-        self.was_ready = self.was_ready or self.is_up(line)
+        if self.is_up(line):
+            self.was_ready = True
+            if self._ready_at < self.started_at:
+                self._ready_at = line.heartbeat
 
     def silence_s(self, line: Line, now: float) -> float:
         """Seconds without a sign of life: since the last heartbeat, or since the start while the model loads."""
@@ -52,9 +57,11 @@ class Child:
         return self.silence_s(line, now) > limit_s
 
     def record_death(self, now: float) -> bool:
-        """Note a death; whether the worker is in a crash loop."""
+        """Note a death; whether the worker is in a crash loop: so many in a row without a healthy minute."""
+        if self._ready_at > self.started_at and now - self._ready_at > CRASH_LOOP_S:
+            self._deaths.clear()
         self._deaths.append(now)
-        return len(self._deaths) == CRASH_LOOP_DEATHS and now - self._deaths[0] < CRASH_LOOP_S
+        return len(self._deaths) == CRASH_LOOP_DEATHS
 
     def backoff_s(self, now: float) -> float:
         """How long to wait before the next start: longer the more often it died of late."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from app.backends import make_backend
@@ -22,8 +23,8 @@ from app.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-# The best first: what "auto" takes of what the bundle has.
-TARGETS = ("cpu", "torch")
+# The best first, each with the package that it needs: what "auto" takes of what bundle and machine have.
+TARGETS = {"cpu": "openvino", "torch": "torch"}
 
 
 class Engine:
@@ -142,5 +143,7 @@ def _choose_target(wanted: str, bundle: Bundle) -> TargetManifest:
         buckets = bundle.target(bundle.targets[0]).buckets if bundle.targets else [16, 32, 64]
         return TargetManifest(target="null", engine={}, precision="none", buckets=buckets, tolerance=1.0)
     if wanted == "auto":
-        wanted = next((target for target in TARGETS if target in bundle.targets), TARGETS[0])
+        there = [target for target in TARGETS if target in bundle.targets]
+        runnable = [target for target in there if find_spec(TARGETS[target]) is not None]
+        wanted = next(iter(runnable or there), "cpu")
     return bundle.target(wanted)

@@ -42,8 +42,10 @@ class GoldenCheck:
     def __call__(self, bucket: int, forward: Forward) -> None:
         """Raises ``BackendError`` that names query, bucket and both answers.
 
-        Queries longer than the bucket are left out.
+        Queries longer than the bucket are left out; one of them must fit, or nothing would be proved.
         """
+        if all(len(ids) > bucket for _, ids in self._golden):
+            raise BackendError(f"no golden query is short enough for bucket {bucket}, so it can't be proved")
         for row in self._rows(bucket):
             probabilities = self._ranker.probabilities(forward(bucket, [ids for _, ids in row]))
             for (query, _), actual in zip(row, probabilities, strict=True):

@@ -30,15 +30,16 @@ from app.version import VERSION
 class Service:
     """One worker's service: an ASGI application over an engine, and whether it is draining.
 
-    ``replicas`` is how many copies of the model this worker runs; ``worker`` its fixed index. Raises ``BundleError``
-    when the bundle can't be served with these settings.
+    ``replicas`` is how many copies of the model this worker runs; ``worker`` its fixed index among ``workers``. Raises
+    ``BundleError`` when the bundle can't be served with these settings.
     """
 
-    def __init__(self, settings: Settings, bundle: Bundle, *, replicas: int, worker: int = 0) -> None:
+    def __init__(self, settings: Settings, bundle: Bundle, *, replicas: int, workers: int = 1, worker: int = 0) -> None:
         self.is_draining = False
         self.all_answered = asyncio.Event()  # set while draining, once no request is in flight
         self.requests_in_flight = 0
         self._settings = settings
+        self._workers = workers
         self._bundle = bundle
         self._metrics = Metrics(CollectorRegistry(), worker=worker, slo_s=settings.slo_ms / 1e3)
         self.engine = Engine(
@@ -67,6 +68,7 @@ class Service:
             max_body_bytes=settings.max_body_bytes,
             max_list_body_bytes=settings.max_list_body_bytes,
             is_draining=lambda: self.is_draining,
+            log_queries=settings.log_queries,
         )
         self._lean = {route.path: route.handler for route in lean}
         self._fastapi = self._make_fastapi(lean)
@@ -95,6 +97,10 @@ class Service:
         if not self.requests_in_flight:
             self.all_answered.set()
 
+    def observe_refusal(self, status: int) -> None:
+        """Count what a connection was told before there was a request for any route."""
+        self._metrics.observe_request(route="connection", status=status, source=NO_SOURCE, stages=Stages())
+
     def readiness(self) -> Readiness:
         return self._readiness.judge(self.engine.pool.ready, self.engine.replicas, is_draining=self.is_draining)
 
@@ -103,7 +109,7 @@ class Service:
         if self.engine.overrides is not None:
             self.engine.overrides.refresh()
         metrics, pool = self._metrics, self.engine.pool
-        metrics.replicas.set(self.engine.replicas)
+        metrics.replicas.set(self._workers * self.engine.replicas)  # each worker says it of the whole service
         metrics.replicas_ready.set(pool.ready)
         metrics.inflight.set(self.requests_in_flight)
         backlog = pool.backlog()
@@ -129,7 +135,8 @@ class Service:
             "lineage": manifest.lineage,
             "target": self.engine.target.model_dump(),
             "rows_ms": pool.queue.latency.as_milliseconds() if pool.is_open else {},
-            "settings": self._settings.model_dump(mode="json") | {"replicas": self.engine.replicas},
+            "settings": self._settings.model_dump(mode="json")
+            | {"workers": self._workers, "replicas": self.engine.replicas, "target": self.engine.target.target},
         }
 
     def _make_fastapi(self, lean: list[LeanRoute]) -> FastAPI:
@@ -158,7 +165,12 @@ class Service:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", request_id_of(scope).encode("ascii"))]
+                timing = Stages(total=time.perf_counter() - started).server_timing()
+                message["headers"] = [
+                    *message["headers"],
+                    (b"x-request-id", request_id_of(scope).encode("ascii")),
+                    (b"server-timing", timing),
+                ]
                 if self.is_draining:
                     message["headers"].append((b"connection", b"close"))
             await send(message)

@@ -30,6 +30,7 @@ SECONDS = (
 )  # fmt: skip
 RATIOS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 SINGLE_ROUTE = "/v1/intent"  # the one for which the objective is meant
+QUERY_ROUTES = (SINGLE_ROUTE, "/v1/intents")
 NO_SOURCE = "none"  # of a reply without an answer to a query
 REASONS = {413: "too_large", 429: "overloaded", 503: "not_ready", 504: "deadline"}
 
@@ -67,7 +68,7 @@ class Metrics:
         self.row_fill = histogram("row_fill_ratio", "Share of a row's tokens that are a query's", buckets=RATIOS)
         self.row_seconds = histogram("row_seconds", "Seconds that a row took on its replica", "bucket")
         self.busy = counter("replica_busy_seconds", "Seconds that a replica spent on rows", "replica")
-        self.replicas = gauge("replicas", "Replicas that should run")
+        self.replicas = gauge("replicas", "Replicas that should run in the whole service", mode="max")
         self.replicas_ready = gauge("replicas_ready", "Replicas that take rows")
         self.rejected = counter("rejected", "Requests not answered for lack of time or room", "reason")
         self.cancelled = counter("cancelled", "Queries given up by their client", "stage")
@@ -92,7 +93,7 @@ class Metrics:
                 self._stages[stage].observe(seconds)
             if route == SINGLE_ROUTE and stages.total <= self._slo_s:
                 self.within_slo.inc()
-        elif (reason := REASONS.get(status)) is not None:
+        elif route in QUERY_ROUTES and (reason := REASONS.get(status)) is not None:  # no readiness probe is rejected
             self.rejected.labels(reason).inc()
 
     def observe_prediction(self, intent: str, confidence: float, prediction: Prediction) -> None:

@@ -10,10 +10,15 @@ from app.settings import Settings
 
 # A worker exits with this when it can't start as asked, so that starting it again is pointless (sysexits' EX_CONFIG).
 EXIT_START_FAILED = 78
+# And with this when so many of its replicas are gone or stuck that a new process is needed (EX_SOFTWARE).
+EXIT_REPLICAS_LOST = 70
 
 
 class Orders(BaseModel):
-    """``index`` is the worker's fixed place among ``workers``; the two file descriptors are inherited."""
+    """``index`` is the worker's fixed place among ``workers``; the two file descriptors are inherited.
+
+    ``load_first``: others serve meanwhile, so that this one should not take connections before it can answer.
+    """
 
     settings: Settings
     index: int
@@ -21,5 +26,6 @@ class Orders(BaseModel):
     replicas: int
     socket_fd: int
     lifeline_fd: int
+    load_first: bool = False
     board: Path
     metrics: Path

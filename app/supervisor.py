@@ -31,8 +31,11 @@ from app.status_board import EMPTY, StatusBoard, WorkerState
 logger = logging.getLogger(__name__)
 
 BACKLOG = 2048
+PREFIX = "query-intent-"  # of the folder in shared memory, then the supervisor's pid
 WATCH_S = 0.1
 CORES_PER_WORKER = 4
+# A worker's loop beats four times a second; one that has been silent for so long answers nobody at the moment.
+SILENT_S = 2.0
 
 
 def share_out(cpus: int, *, workers: int, replicas: int) -> tuple[int, int]:
@@ -49,8 +52,8 @@ class Supervisor:
         self._workers, self._replicas = share_out(cpu_budget(), workers=settings.workers, replicas=settings.replicas)
         limits = {"load_timeout_s": settings.load_timeout_s, "stall_timeout_s": settings.stall_timeout_s}
         self._children = [Child(index, **limits) for index in range(self._workers)]
-        prefix = f"query-intent-{os.getpid()}-"
-        self._directory = Path(tempfile.mkdtemp(prefix=prefix, dir=_shared_memory()))
+        _remove_leftovers(Path(_shared_memory() or tempfile.gettempdir()))
+        self._directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=_shared_memory()))
         self._metrics = self._directory / "metrics"
         self._metrics.mkdir()
         self._board = StatusBoard.create(self._directory / "board", self._workers)
@@ -99,8 +102,12 @@ class Supervisor:
 
     def readiness(self) -> Readiness:
         """Of the whole service: replicas of every worker that shows signs of life."""
-        lines = self._board.read()
-        ready = sum(line.ready for line in lines if line.state in (WorkerState.SERVING, WorkerState.DRAINING))
+        alive_since = time.monotonic() - SILENT_S
+        ready = sum(
+            line.ready
+            for line in self._board.read()
+            if line.state in (WorkerState.SERVING, WorkerState.DRAINING) and line.heartbeat > alive_since
+        )
         return self._readiness.judge(ready, self._workers * self._replicas, is_draining=self._is_draining)
 
     async def _spawn(self, child: Child) -> None:
@@ -114,6 +121,8 @@ class Supervisor:
             replicas=self._replicas,
             socket_fd=socket_fd,
             lifeline_fd=lifeline_fd,
+            # With nobody else to serve, a 503 at once is better than a connection that nobody answers.
+            load_first=self.readiness().replicas_ready > 0,
             board=self._directory / "board",
             metrics=self._metrics,
         )
@@ -224,12 +233,24 @@ def _listen(host: str, port: int, setting: str) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+    except socket.gaierror as error:
+        listening.close()
+        name = setting.replace("PORT", "HOST")
+        raise StartError(f"QUERY_INTENT_{name}={host}: no such address: {error.strerror}") from None
     except OSError as error:
         listening.close()
         raise StartError(f"QUERY_INTENT_{setting}={port}: can't listen on {host}: {error.strerror}") from None
     listening.listen(BACKLOG)
     listening.setblocking(False)
     return listening
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Folders of supervisors that were killed before they could remove them."""
+    for path in folder.glob(f"{PREFIX}*-*"):
+        pid = path.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _address(listening: socket.socket) -> str:

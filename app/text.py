@@ -43,6 +43,7 @@ def normalise(text: str, *, max_tokens: int) -> str:
     text = _INVISIBLE.sub("", text[: max_tokens * MAX_CHARS_PER_TOKEN])
     if not text.isascii():
         text = unicodedata.normalize("NFKC", replace_lone_surrogates(text)).translate(_STRAIGHT_QUOTES)
+        text = text[: max_tokens * MAX_CHARS_PER_TOKEN]  # again: one character may have become eighteen
     text = " ".join(text.lower().split())
     start, end = 0, len(text)
     while start < end and _is_outer(text[start]):

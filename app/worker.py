@@ -16,35 +16,26 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
 
 import uvicorn
 import uvloop
 
 from app.bundle import Bundle
 from app.errors import StartError
-from app.http_protocol import ConnectionProtocol, limited
+from app.http_protocol import limited
+from app.http_server import HttpServer
 from app.logs import configure_logging
 from app.main import Service
 from app.metrics import share_by_index
-from app.orders import EXIT_START_FAILED, Orders
+from app.orders import EXIT_REPLICAS_LOST, EXIT_START_FAILED, Orders
 from app.status_board import EMPTY, Line, StatusBoard, WorkerState
 
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_S = 0.25
-SWEEP_S = 1.0
 # A replica thread in Python code gives the loop its turn after this long instead of CPython's 5 ms, which is half of
 # the latency objective.
 SWITCH_INTERVAL_S = 0.0005
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server, told when to stop by the worker instead of by signals."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 class Worker:
@@ -52,8 +43,14 @@ class Worker:
         settings = orders.settings
         self._orders = orders
         self._board = StatusBoard(orders.board)
-        self._service = Service(settings, Bundle(settings.bundle), replicas=orders.replicas, worker=orders.index)
-        protocol = limited(max_connections=settings.max_connections, read_timeout_s=settings.read_timeout_s)
+        self._service = Service(
+            settings, Bundle(settings.bundle), replicas=orders.replicas, workers=orders.workers, worker=orders.index
+        )
+        protocol = limited(
+            max_connections=settings.max_connections,
+            read_timeout_s=settings.read_timeout_s,
+            observe=self._service.observe_refusal,
+        )
         config = uvicorn.Config(
             self._service,
             http=protocol,
@@ -67,8 +64,9 @@ class Worker:
             # Whole seconds, and not before what waits has been refused: this ends what runs without an end.
             timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + 1,
         )
-        self._server = _Server(config)
+        self._server = HttpServer(config)
         self._hurry = asyncio.Event()
+        self._drain_begun = asyncio.Event()
         self._draining: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -79,10 +77,11 @@ class Worker:
         # The supervisor holds the other end: end of file means that it is gone, however it went.
         loop.add_reader(self._orders.lifeline_fd, self._on_orphaned)
         heart = loop.create_task(self._beat_task())
-        sweeper = loop.create_task(self._sweep_task())
         listening = socket.socket(fileno=self._orders.socket_fd)
-        serving = loop.create_task(self._server.serve(sockets=[listening]))
         opening = loop.create_task(self._open())
+        if self._orders.load_first:
+            await self._opened_or_draining(opening)
+        serving = loop.create_task(self._server.serve(sockets=[listening]))
         try:
             await asyncio.wait({serving, opening}, return_when=asyncio.FIRST_COMPLETED)
             if opening.done() and opening.exception() is not None:
@@ -91,10 +90,15 @@ class Worker:
             if opening.done():
                 opening.result()
         finally:
-            for task in (opening, heart, sweeper):
+            for task in (opening, heart):
                 task.cancel()
             self._board.write(self._orders.index, EMPTY)
             self._service.engine.close()
+
+    async def _opened_or_draining(self, opening: asyncio.Task[None]) -> None:
+        drain = asyncio.get_running_loop().create_task(self._drain_begun.wait())
+        await asyncio.wait({opening, drain}, return_when=asyncio.FIRST_COMPLETED)
+        drain.cancel()
 
     async def _open(self) -> None:
         await self._service.engine.open()
@@ -108,6 +112,7 @@ class Worker:
             self._hurry.set()
         if self._draining is None:
             self._service.begin_drain()
+            self._drain_begun.set()
             logger.info("draining")
             self._draining = asyncio.get_running_loop().create_task(self._drain_task())
 
@@ -136,16 +141,16 @@ class Worker:
             line = Line(os.getpid(), state, readiness.replicas, readiness.replicas_ready, time.monotonic())
             self._board.write(self._orders.index, line)
             self._service.sample()
+            self._end_if_too_few_replicas()
             await asyncio.sleep(HEARTBEAT_S)
 
-    async def _sweep_task(self) -> None:
-        """End connections whose request has been arriving for too long: one look a second costs requests nothing."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(SWEEP_S)
-            for connection in list(self._server.server_state.connections):
-                if isinstance(connection, ConnectionProtocol):
-                    connection.refuse_if_slow(loop.time())
+    def _end_if_too_few_replicas(self) -> None:
+        """A thread that is gone or stuck in the engine can't be mended in place; a new process can."""
+        settings, replicas = self._orders.settings, self._orders.replicas
+        lost = self._service.engine.pool.lost(settings.stall_timeout_s)
+        if lost and replicas - lost < max(1.0, settings.quorum * replicas):
+            logger.error("%d of %d replicas are lost; starting anew", lost, replicas)
+            os._exit(EXIT_REPLICAS_LOST)
 
 
 def main() -> None:

@@ -112,7 +112,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rates", type=float, nargs="+", default=[100, 250, 400])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--duration", type=float, default=8, help="seconds of each run")
+    parser.add_argument("--duration", type=float, default=6, help="seconds of each run")
     parser.add_argument("--setting", action="append", default=[], metavar="NAME=VALUE", help="of the service")
     parser.add_argument("--skip-null", action="store_true", help="leave the null target out")
     parser.add_argument("--out", type=Path, default=RESULTS / "service.json")

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 # Weight of a new measurement: follows a neighbour that takes the cache away within some tens of rows.
 SMOOTHING = 0.05
+# Weight of it for the other buckets: one that looked slow once is not used, so only its neighbours can clear its name.
+SPILL = 0.01
 # A row that the scheduler put aside says nothing about the next one, so one measurement counts for this factor at most.
 OUTLIER = 4.0
 
@@ -18,6 +20,7 @@ class LatencyTable:
             raise ValueError("a latency table needs a bucket")
         self.buckets = tuple(sorted(seconds))
         self._seconds = dict(seconds)
+        self._at_warmup = dict(seconds)
 
     def __repr__(self) -> str:
         return f"<LatencyTable {', '.join(f'{b}: {s * 1e3:.2f} ms' for b, s in sorted(self._seconds.items()))}>"
@@ -26,8 +29,14 @@ class LatencyTable:
         return self._seconds[bucket]
 
     def observe(self, bucket: int, seconds: float) -> None:
-        known = self._seconds[bucket]
-        self._seconds[bucket] = known + SMOOTHING * (min(seconds, OUTLIER * known) - known)
+        """Follow a row's time: its own bucket closely, the others by as much as this one is off its warm-up."""
+        seconds = min(seconds, OUTLIER * self._seconds[bucket])
+        factor = seconds / max(self._at_warmup[bucket], 1e-9)
+        for other, known in self._seconds.items():
+            if other == bucket:
+                self._seconds[other] = known + SMOOTHING * (seconds - known)
+            else:
+                self._seconds[other] = known + SPILL * (factor * self._at_warmup[other] - known)
 
     @property
     def tokens_per_second(self) -> float:

@@ -91,6 +91,13 @@ class ReplicaPool:
     def ready(self) -> int:
         return sum(replica.is_ready for replica in self._replicas) if self._queue is not None else 0
 
+    def lost(self, limit_s: float) -> int:
+        """Replicas that will take no row again: their thread ended, or has been in one row for over ``limit_s``."""
+        if self._queue is None or self._closed:
+            return 0
+        now = self._clock()
+        return sum(not each.is_alive() or each.is_hanging(now, limit_s) for each in self._replicas)
+
     @property
     def is_open(self) -> bool:
         """Whether the replicas of the first start are warm, so that there is a queue."""
@@ -181,7 +188,8 @@ class ReplicaPool:
     def finish(self, finished: FinishedRow) -> None:
         """Hand a row's results to the event loop, in one wake-up. Called by replica threads only."""
         self._post(self._settle, finished)
-        self.queue.latency.observe(finished.row.bucket, finished.finished_at - finished.started_at)
+        if not finished.retried:
+            self.queue.latency.observe(finished.row.bucket, finished.finished_at - finished.started_at)
         try:
             self._on_row(finished)
         except Exception:  # a full disk under the metrics is no reason to lose a replica

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.backends.base import Backend, Model
-from app.batching.queue import Entry, Row
+from app.batching.queue import Entry, Row, State
 from app.errors import BackendError, InferenceFailed
 from app.packing import RowBuffers
 
@@ -45,6 +45,7 @@ class FinishedRow(NamedTuple):
     started_at: float
     finished_at: float
     replica: int
+    retried: bool = False  # failed, and ran again query by query: its time says nothing about other rows
 
 
 class Source(Protocol):
@@ -85,6 +86,7 @@ class Replica(threading.Thread):
         self._source = source
         self._clock = clock
         self._stop_requested = threading.Event()
+        self._running_since: float | None = None
         self._model: Model | None = None
 
     def run(self) -> None:
@@ -104,6 +106,11 @@ class Replica(threading.Thread):
         finally:
             self.is_ready = False
             self._unload()
+
+    def is_hanging(self, now: float, limit_s: float) -> bool:
+        """Whether a row has been running for longer than ``limit_s``: nothing can end it but the process."""
+        since = self._running_since
+        return since is not None and now - since > limit_s
 
     def stop(self) -> None:
         """Cut a pending reload short; a replica that waits for work is ended by the pool."""
@@ -167,20 +174,25 @@ class Replica(threading.Thread):
 
     def _run_row(self, row: Row) -> bool:
         """Run a row and hand the results back; whether any query of it succeeded."""
-        started_at = self._clock()
+        started_at = self._running_since = self._clock()
+        retried = False
         try:
             results = self._decode(self._forward(row.bucket, [entry.token_ids for entry in row.entries]))
             if len(results) != len(row.entries):
                 raise BackendError(f"{len(results)} results for {len(row.entries)} queries. This is a bug.")
         except Exception:
             logger.exception("a row of %d queries failed; retrying them one by one", len(row.entries))
-            results = [self._run_alone(entry, row.bucket) for entry in row.entries]
+            results, retried = [self._run_alone(entry) for entry in row.entries], True
+        self._running_since = None
         succeeded = not all(isinstance(result, Exception) for result in results)
-        self._source.finish(FinishedRow(row, results, started_at, self._clock(), self.index))
+        self._source.finish(FinishedRow(row, results, started_at, self._clock(), self.index, retried))
         return succeeded
 
-    def _run_alone(self, entry: Entry, bucket: int) -> Any:
+    def _run_alone(self, entry: Entry) -> Any:
         """A row fails as a whole; alone, only the query that is to blame does."""
+        if entry.state is State.DONE:
+            return InferenceFailed("nobody waits for this query any more")
+        bucket = next(bucket for bucket in sorted(self._rows) if bucket >= entry.tokens)
         try:
             return self._decode(self._forward(bucket, [entry.token_ids]))[0]
         except Exception as error:

@@ -40,7 +40,7 @@ class IntentRoutes:
         self._max_queries = max_queries
 
     def routes(
-        self, *, max_body_bytes: int, max_list_body_bytes: int, is_draining: Callable[[], bool]
+        self, *, max_body_bytes: int, max_list_body_bytes: int, is_draining: Callable[[], bool], log_queries: bool
     ) -> list[LeanRoute]:
         one = LeanHandler(
             "/v1/intent",
@@ -49,6 +49,7 @@ class IntentRoutes:
             max_body_bytes=max_body_bytes,
             observe=self._metrics.observe_request,
             is_draining=is_draining,
+            log_queries=log_queries,
         )
         many = LeanHandler(
             "/v1/intents",
@@ -57,6 +58,7 @@ class IntentRoutes:
             max_body_bytes=max_list_body_bytes,
             observe=self._metrics.observe_request,
             is_draining=is_draining,
+            log_queries=log_queries,
         )
         return [
             LeanRoute(

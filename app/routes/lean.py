@@ -1,4 +1,4 @@
-"""Lean routes: documented and validated as any FastAPI route, at the cost of a bare ASGI callable.
+"""Lean routes: documented and validated as any FastAPI route, without FastAPI's own request handling.
 
 FastAPI's request handling costs several times what the rest of this service does beside the model, so the routes that
 every query takes go around it: the application's outermost callable sends them here (``app/main.py``), and FastAPI
@@ -55,6 +55,7 @@ _Request = TypeVar("_Request", bound=BaseModel)
 class LeanHandler:
     """The ASGI callable of one lean route: body in, ``answer`` awaited, reply out.
 
+    ``log_queries`` writes the request into the log where the service fails on it, personal data as it is.
     ``is_draining()`` makes replies say ``Connection: close``, so that clients leave a server that stops.
     """
 
@@ -67,6 +68,7 @@ class LeanHandler:
         max_body_bytes: int,
         observe: Observer,
         is_draining: Callable[[], bool],
+        log_queries: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._route = route
@@ -75,11 +77,13 @@ class LeanHandler:
         self._max_body_bytes = max_body_bytes
         self._observe = observe
         self._is_draining = is_draining
+        self._log_queries = log_queries
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = self._clock()
         status, source, stages = CLIENT_GONE, NO_SOURCE, Stages()
+        request: BaseModel | None = None
         body: bytes | None = None
         connection = scope.get("query_intent.connection")
         try:
@@ -101,6 +105,8 @@ class LeanHandler:
                 status, payload, headers = _problem(NotReady("the service is stopping"), scope)
             except Exception as error:
                 status, payload, headers = _problem(error, scope)
+                if status == 500 and self._log_queries and request is not None:
+                    logger.error("it failed on this request", extra={"request": request.model_dump()})
             finally:
                 if connection is not None:
                     connection.on_disconnect = None

@@ -96,10 +96,17 @@ def test_a_target_of_one_query_a_row_gets_them_one_by_one(served: Served) -> Non
 def test_queries_longer_than_the_bucket_are_left_out(served: Served) -> None:
     served.check(one_query_a_row=True)(64, served.forward())
     lengths = [length for _, (length,) in served.rows]
-    for bucket in (min(lengths) - 1, min(lengths), max(lengths) - 1, max(lengths)):
+    for bucket in (min(lengths), max(lengths) - 1, max(lengths)):
         served.rows.clear()
         served.check(one_query_a_row=True)(bucket, served.forward())
         assert [length for _, (length,) in served.rows] == [length for length in lengths if length <= bucket]
+
+
+def test_a_bucket_that_no_golden_query_fits_is_not_taken_for_proved(served: Served) -> None:
+    served.check(one_query_a_row=True)(64, served.forward())
+    shortest = min(length for _, (length,) in served.rows)
+    with pytest.raises(BackendError, match=rf"no golden query is short enough for bucket {shortest - 1}"):
+        served.check()(shortest - 1, served.forward())
 
 
 def test_another_label_is_refused_with_query_bucket_and_both_answers(served: Served) -> None:

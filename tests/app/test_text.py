@@ -129,3 +129,7 @@ def test_whatever_is_sent_the_result_is_clean(text: str) -> None:
     assert "  " not in normal
     assert "\x00" not in normal
     normal.encode("utf-8")
+
+
+def test_a_character_that_becomes_eighteen_does_not_stretch_what_is_looked_at() -> None:
+    assert len(normalise("\ufdfa" * 256, max_tokens=32)) <= 256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.batching.latency import OUTLIER, SMOOTHING, LatencyTable
+from app.batching.latency import OUTLIER, SMOOTHING, SPILL, LatencyTable
 
 
 def test_a_table_without_a_bucket_is_refused() -> None:
@@ -27,7 +27,18 @@ def test_one_slower_row_moves_the_estimate_a_little() -> None:
     table = LatencyTable({8: 0.001, 16: 0.002})
     table.observe(8, 0.002)
     assert table[8] == pytest.approx(0.001 + SMOOTHING * 0.001)
-    assert table[16] == 0.002
+    assert table[16] == pytest.approx(0.002 + SPILL * 0.002)
+
+
+def test_a_bucket_that_looked_slow_once_is_cleared_by_the_rows_of_the_others() -> None:
+    """It is not used while it looks slow, so its own rows never would."""
+    table = LatencyTable({8: 0.001, 16: 0.002})
+    for _ in range(200):
+        table.observe(16, 0.008)
+    assert table[16] > 0.007
+    for _ in range(500):
+        table.observe(8, 0.001)
+    assert table[16] == pytest.approx(0.002, rel=0.05)
 
 
 def test_a_machine_that_became_slower_is_followed_within_some_tens_of_rows() -> None:

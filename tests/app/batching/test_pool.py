@@ -54,7 +54,15 @@ class Recorder:
 
 def make_replicas(pool: ReplicaPool, backend: FakeBackend, count: int) -> list[Replica]:
     return [
-        Replica(index, backend=backend, rows=readable_rows(*BUCKETS), decode=decode, canary=None, source=pool)
+        Replica(
+            index,
+            backend=backend,
+            rows=readable_rows(*BUCKETS),
+            decode=decode,
+            canary=None,
+            source=pool,
+            clock=pool._clock,
+        )
         for index in range(count)
     ]
 
@@ -392,6 +400,37 @@ class TestFailures:
             assert good == answer_of((5, 6))
             assert isinstance(bad, InferenceFailed)
             assert fine == answer_of((8, 9))
+
+    async def test_a_replica_that_is_stuck_in_a_row_is_lost_and_one_that_idles_is_not(self) -> None:
+        backend, clock = FakeBackend(), VirtualClock()
+        async with open_pool(backend, replicas=2, clock=clock) as pool:
+            backend.hold()
+            stuck = run(pool, query(5))
+            await running(backend)
+            assert pool.lost(10.0) == 0
+            clock.advance(10.1)
+            assert pool.lost(10.0) == 1
+            backend.let_go()
+            await stuck
+            assert pool.lost(10.0) == 0
+
+    async def test_what_nobody_waits_for_is_not_tried_again_when_its_row_fails(self) -> None:
+        backend = FakeBackend()
+        async with open_pool(backend) as pool:
+            backend.hold()
+            first = run(pool, query(5))
+            await running(backend)
+            leaver, bad = run(pool, query(6)), run(pool, query(POISON))
+            await turn_until(lambda: len(pool.queue) == 2)
+            backend.release()
+            await running(backend)
+            leaver.cancel()
+            await turn_until(leaver.done)
+            backend.let_go()
+            (failed,) = results(await bad)
+            assert isinstance(failed, InferenceFailed)
+            await first
+        assert (6,) not in [row[0] for row in backend.rows if len(row) == 1]
 
     async def test_single_queries_beside_a_poisonous_one_are_answered(self) -> None:
         backend = FakeBackend()

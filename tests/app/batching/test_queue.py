@@ -297,6 +297,22 @@ class TestAdmission:
             offer(queue, 32, deadline=0.012)
 
 
+class TestAloneInTheQueue:
+    """With nothing ahead of it a request is judged by its own time."""
+
+    def test_a_list_that_takes_longer_than_its_deadline_is_refused_before_it_costs_anything(self) -> None:
+        queue = make_queue()
+        with pytest.raises(Overloaded, match="the backlog takes"):
+            offer(queue, *[32] * 20, deadline=0.040, is_bulk=True)  # 640 tokens are 50 ms
+        assert len(queue) == 0
+        offer(queue, *[32] * 20, deadline=0.060, is_bulk=True)
+
+    def test_a_single_query_is_let_in_so_that_a_table_that_is_too_slow_by_mistake_is_measured_again(self) -> None:
+        queue = make_queue()
+        (lone,) = offer(queue, 32, deadline=0.0001)
+        assert lone.state is State.WAITING
+
+
 class TestEntriesThatEnd:
     def test_an_expired_query_is_reported_and_never_run(self) -> None:
         queue = make_queue()

@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from app.errors import NotReady, Overloaded
 from app.logs import configure_logging
 from app.routes.lean import Answer, LeanHandler
-from app.schemas import IntentRequest
+from app.schemas import IntentListRequest, IntentRequest
 from app.stages import Stages
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +47,13 @@ class FakeConnection:
 class Exchange:
     """One request to the handler, and all that it sent and reported."""
 
-    def __init__(self, answer: Answering, *pieces: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    def __init__(
+        self,
+        answer: Answering,
+        *pieces: bytes,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+        log_queries: bool = False,
+    ) -> None:
         self.connection = FakeConnection()
         self.sent: list[Any] = []
         self.observed: list[dict[str, Any]] = []
@@ -60,6 +67,7 @@ class Exchange:
             max_body_bytes=100,
             observe=lambda **seen: self.observed.append(seen),
             is_draining=lambda: self.is_draining,
+            log_queries=log_queries,
         )
         self._scope = {
             "type": "http",
@@ -244,3 +252,21 @@ async def test_of_a_body_of_another_type_nothing_is_read() -> None:
 
     assert (exchange.status, exchange.pieces_read) == (415, 0)
     assert exchange.headers[b"connection"] == b"close"
+
+
+async def test_a_list_of_nothing_but_bad_items_is_given_up_at_the_first() -> None:
+    """An error for each of half a million items would hold up every other query for seconds."""
+    with pytest.raises(ValidationError) as refusal:
+        IntentListRequest.model_validate_json(b'{"queries": [1, 2, 3]}')
+    assert [error["loc"] for error in refusal.value.errors()] == [("queries", 0)]
+
+
+@pytest.mark.parametrize("log_queries", [False, True])
+async def test_the_request_that_the_service_failed_on_is_logged_only_when_asked_for(
+    log_queries: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    exchange = Exchange(raising(RuntimeError("boom")), b'{"query": "my secret"}', log_queries=log_queries)
+    await exchange.run()
+    logged = [record.__dict__.get("request") for record in caplog.records if "request" in record.__dict__]
+    assert exchange.status == 500
+    assert [each["query"] for each in logged if each] == (["my secret"] if log_queries else [])
