@@ -7,15 +7,16 @@ to hold back start at once and are streamed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import orjson
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from app.error_handlers import CONTENT_TYPE, problem_document
+from app.error_handlers import problem_document, problem_headers
 from app.errors import BodyTooSlow, MalformedRequest, NotReady, PayloadTooLarge, QueryIntentError
+from app.request_id import request_id_of
 
 MAX_HEADER_BYTES = 32_768
 # What Java's HttpClient and curl --http2 put into a request to a plain http URL.
@@ -25,7 +26,8 @@ HTTP2_OFFER = b"\r\nUpgrade: h2c\r\n"
 class OneWrite:
     """Stands in for the transport of one response: holds its head back until the body comes, and writes both at once.
 
-    A second system call costs as much as the rest of the reply, and wakes the client for half an answer.
+    A second system call costs as much as the rest of the reply, and wakes the client for half an answer. What is
+    written after the client has left is dropped: uvicorn tells only the latest of a connection's requests that it has.
     """
 
     __slots__ = ("_held", "_started", "_transport")
@@ -37,14 +39,15 @@ class OneWrite:
 
     def write(self, data: bytes) -> None:
         if self._started:
-            self._transport.write(self._held + data)
-            self._held = b""
+            held, self._held = self._held, b""
+            if not self._transport.is_closing():
+                self._transport.write(held + data)
         else:
             self._started = True
             self._held = data
 
     def close(self) -> None:
-        if self._held:
+        if self._held and not self._transport.is_closing():
             self._transport.write(self._held)
         self._transport.close()
 
@@ -57,6 +60,7 @@ class ConnectionProtocol(HttpToolsProtocol):
 
     max_connections: int
     read_timeout_s: float
+    observe: Callable[[int], object]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -69,6 +73,10 @@ class ConnectionProtocol(HttpToolsProtocol):
         self._header_bytes = 0
         self._chunk_bytes = 0
         self._headers_complete = True
+        # What ends the connection once the requests that arrived before it have their answers.
+        self._refusal: QueryIntentError | None = None
+        # Since when written bytes have been waiting for the client to read; None while there are none.
+        self._unread_since: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]
@@ -85,8 +93,12 @@ class ConnectionProtocol(HttpToolsProtocol):
         if self.on_disconnect is not None:
             self.on_disconnect()
 
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread_since = None
+
     def data_received(self, data: bytes) -> None:
-        if self.parser is None or self.transport.is_closing():
+        if self.parser is None or self._refusal is not None or self.transport.is_closing():
             return
         if self.reading_since is None:
             self.reading_since = self.loop.time()
@@ -100,7 +112,7 @@ class ConnectionProtocol(HttpToolsProtocol):
         if not self._headers_complete and self.scope is scope:
             self._header_bytes += len(data)
             if self._header_bytes > MAX_HEADER_BYTES:
-                self._refuse(_too_long_headers())
+                self._refuse_in_turn(_too_long_headers())
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -112,7 +124,7 @@ class ConnectionProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._headers_complete = True
         if self._header_bytes + self._chunk_bytes > MAX_HEADER_BYTES and self._size_of_headers() > MAX_HEADER_BYTES:
-            self._refuse(_too_long_headers())
+            self._refuse_in_turn(_too_long_headers())
             raise PayloadTooLarge  # stops the parser
         super().on_headers_complete()
         # A "100 Continue" must not wait for the answer, and a reply to HEAD has no body that would release its head.
@@ -123,6 +135,8 @@ class ConnectionProtocol(HttpToolsProtocol):
         if self.reading_since is not None:  # nothing of the next request was read meanwhile
             self.reading_since = self.loop.time()
         super().on_response_complete()
+        if self._refusal is not None:
+            self._refuse_in_turn(self._refusal)
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
@@ -145,15 +159,31 @@ class ConnectionProtocol(HttpToolsProtocol):
             (cycle, app), self._held_back = self._held_back, None
             super()._start_asgi_task(cycle, app)
 
-    def refuse_if_slow(self, now: float) -> None:
-        """End a connection whose request has been arriving for longer than allowed. ``now`` is the loop's time."""
+    def sweep(self, now: float) -> None:
+        """End a connection that has been sending a request, or leaving an answer unread, for longer than allowed.
+
+        ``now`` is the loop's time. Looking now and then costs requests nothing, as a timer for each would.
+        """
+        self._abort_if_unread(now)
+        self._refuse_if_slow(now)
+
+    def _abort_if_unread(self, now: float) -> None:
+        if not self.transport.get_write_buffer_size():
+            self._unread_since = None
+        elif self._unread_since is None:
+            self._unread_since = now
+        elif now - self._unread_since > self.read_timeout_s:
+            self.transport.abort()  # closing would wait for the client to read
+
+    def _refuse_if_slow(self, now: float) -> None:
         if self.reading_since is None or now - self.reading_since <= self.read_timeout_s:
             return
         if not self._is_answering():  # else a refusal would be taken for the answer that is to come
             self._refuse(BodyTooSlow(f"the request did not arrive within {self.read_timeout_s:g} s"))
 
     def send_400_response(self, msg: str) -> None:
-        self._refuse(MalformedRequest("the bytes that came are not an HTTP/1.1 request; the connection is closed"))
+        error = MalformedRequest("the bytes that came are not an HTTP/1.1 request; the connection is closed")
+        self._refuse_in_turn(self._refusal or error)
 
     def _unsupported_upgrade_warning(self) -> None:
         """An offer that is not taken up is nothing to warn of: it would be a line in the log for each request."""
@@ -163,8 +193,20 @@ class ConnectionProtocol(HttpToolsProtocol):
         cycle = self.cycle
         return bool(self.pipeline) or (cycle is not None and not cycle.more_body and not cycle.response_complete)
 
+    def _scope_that_came(self) -> MutableMapping[str, Any] | None:
+        """Of the request that is arriving, if one is: the scope of an earlier one stays until the next begins."""
+        is_answered = self.cycle is not None and self.cycle.scope is self.scope and not self.cycle.more_body
+        return None if is_answered else self.scope  # type: ignore[return-value]
+
     def _size_of_headers(self) -> int:
         return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+
+    def _refuse_in_turn(self, error: QueryIntentError) -> None:
+        """Read nothing more, and refuse once what arrived before has its answers: they may be in the same packet."""
+        self._refusal = error
+        self.reading_since = None
+        if not self._is_answering():
+            self._refuse(error)
 
     def _refuse(self, error: QueryIntentError) -> None:
         """Answer without the application and close: there is no request that it could be given."""
@@ -173,14 +215,18 @@ class ConnectionProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
-            document = problem_document(error)
+            request_id = request_id_of(self._scope_that_came() or {"headers": []})
+            document = problem_document(error, request_id=request_id)
             body = orjson.dumps(document)
-            self.transport.write(
-                STATUS_LINE[document["status"]]
-                + b"content-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
-                % (CONTENT_TYPE.encode(), len(body))
-                + body
-            )
+            headers = [
+                *problem_headers(document),
+                (b"content-length", b"%d" % len(body)),
+                (b"x-request-id", request_id.encode("ascii")),
+                (b"connection", b"close"),
+            ]
+            head = STATUS_LINE[document["status"]] + b"".join(b"%b: %b\r\n" % header for header in headers)
+            self.transport.write(head + b"\r\n" + body)
+            self.observe(document["status"])
         self.transport.close()
 
 
@@ -188,10 +234,16 @@ def _too_long_headers() -> PayloadTooLarge:
     return PayloadTooLarge(f"headers of more than {MAX_HEADER_BYTES} bytes")
 
 
-def limited(*, max_connections: int, read_timeout_s: float) -> type[ConnectionProtocol]:
-    """The protocol class that uvicorn makes connections of."""
-    limits = {"max_connections": max_connections, "read_timeout_s": read_timeout_s}
-    return type("LimitedConnectionProtocol", (ConnectionProtocol,), limits)
+def limited(
+    *, max_connections: int, read_timeout_s: float, observe: Callable[[int], object] = lambda status: None
+) -> type[ConnectionProtocol]:
+    """The protocol class that uvicorn makes connections of. ``observe`` is told the status of each refusal."""
+    members = {
+        "max_connections": max_connections,
+        "read_timeout_s": read_timeout_s,
+        "observe": staticmethod(observe),
+    }
+    return type("LimitedConnectionProtocol", (ConnectionProtocol,), members)
 
 
 def _is_large(cycle: RequestResponseCycle) -> bool:

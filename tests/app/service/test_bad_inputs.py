@@ -44,7 +44,7 @@ def assert_refused(service: RunningService, case: Case) -> None:
     assert problem["detail"]
     assert problem.get("field") == case.field
     assert len(problem.get("value", "")) <= 65  # clipped
-    assert problem.get("request_id") == reply.headers.get("x-request-id")
+    assert problem["request_id"] == reply.headers["x-request-id"]
     assert service.classify("red shoes").status == 200
 
 

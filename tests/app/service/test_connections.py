@@ -9,10 +9,12 @@ import time
 import pytest
 
 from benchmarks.bad_inputs import JSON
-from benchmarks.raw_http import Closed, Connection, post, request
+from benchmarks.raw_http import Closed, Connection, Reply, post, request
 from tests.app.service.running import RunningService, wait_until
 
 GOOD = post("/v1/intent", {"query": "red shoes"})
+NO_REQUEST = b"\x16\x03\x01\x02\x00"  # how TLS begins
+LONG_HEADERS = request("GET", "/healthz", "X: " + "x" * 40_000)
 
 
 def test_a_connection_serves_one_request_after_another(service: RunningService) -> None:
@@ -203,20 +205,91 @@ def test_a_slow_second_request_does_not_cost_the_first_its_answer(slow_service: 
         assert connection.reply().status == 200
 
 
+@pytest.mark.parametrize(
+    ("rest", "status"),
+    [
+        (NO_REQUEST, 400),
+        (LONG_HEADERS, 413),
+        (LONG_HEADERS[:-4], 413),
+        (request("POST", "/v1/intent", JSON, "Transfer-Encoding: chunked", body=b"no size"), 400),
+    ],
+    ids=["no request", "long headers", "endless headers", "a broken body"],
+)
+def test_what_comes_before_a_fault_is_answered_before_it_is(
+    slow_service: RunningService, rest: bytes, status: int
+) -> None:
+    with slow_service.connect() as connection:
+        connection.send(GOOD + GOOD + rest)
+        replies = [connection.reply()]
+        connection.send(b"x" * 50_000)  # which makes the headers too long that have not ended
+        replies += [connection.reply() for _ in range(2)]
+
+        assert [reply.status for reply in replies] == [200, 200, status]
+        assert len({reply.headers["x-request-id"] for reply in replies}) == 3
+        assert connection.is_closed_by_server()
+
+
+@pytest.mark.parametrize(("data", "status"), [(NO_REQUEST, 400), (LONG_HEADERS, 413)])
+def test_a_refusal_without_a_route_is_counted_and_has_an_id(service: RunningService, data: bytes, status: int) -> None:
+    before = service.total("requests_total", route="connection", status=str(status), source="none")
+
+    reply = service.send(data)
+
+    assert reply.status == status
+    assert reply.json()["request_id"] == reply.headers["x-request-id"]
+    assert service.total("requests_total", route="connection", status=str(status), source="none") == before + 1
+
+
+def test_a_request_that_comes_too_slowly_is_refused_under_its_own_id(strict_service: RunningService) -> None:
+    reply = strict_service.send(post("/v1/intent", {"query": "red shoes"}, "X-Request-Id: slow-1")[:-5])
+
+    assert (reply.status, reply.headers["x-request-id"]) == (408, "slow-1")
+
+
+def test_a_client_that_does_not_read_its_answers_is_cut_off(strict_service: RunningService) -> None:
+    """Its unread answers would hold the connection, and the handler of the next one, for ever."""
+    wait_until(lambda: answers(strict_service))
+    large = post("/v1/intents", {"queries": ["a" * 500_000], "timeout_ms": 10_000})
+    with strict_service.connect() as connection:
+        send_until_cut_off(connection, large)  # the server stops listening while its answers back up
+    wait_until(lambda: strict_service.total("inflight") == 0)
+    assert answers(strict_service)
+    assert "never retrieved" not in strict_service.text
+    assert "Exception in ASGI" not in strict_service.text
+
+
+def test_a_client_that_does_not_read_its_last_answer_is_cut_off_too(strict_service: RunningService) -> None:
+    """The request is done by then and the connection idle; closing it would wait for the client."""
+    wait_until(lambda: answers(strict_service))
+    large = post("/v1/intents", {"queries": ["a" * 1_000_000], "timeout_ms": 10_000})
+    with contextlib.ExitStack() as stack:
+        for _ in range(4):
+            connection = stack.enter_context(strict_service.connect())
+            connection.send(large * 7)  # more than the kernel holds back
+        wait_until(lambda: answers(strict_service))
+
+
 def test_one_connection_too_many_is_refused_and_the_others_stay(strict_service: RunningService) -> None:
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(strict_service.connect()) for _ in range(4)]
         assert held[0].request(GOOD).status == 200
 
-        def refusal() -> tuple[int, str, str] | None:
+        def refusal() -> Reply | None:
             with strict_service.connect() as fifth, contextlib.suppress(Closed):
-                reply = fifth.request(GOOD)
-                return reply.status, reply.json()["type"], reply.headers["connection"]
+                return fifth.request(GOOD)
             return None
 
-        assert wait_until(refusal) == (503, "urn:query-intent:problem:not-ready", "close")
+        refused = wait_until(refusal)
+        assert (refused.status, refused.json()["type"]) == (503, "urn:query-intent:problem:not-ready")
+        assert (refused.headers["connection"], refused.headers["retry-after"]) == ("close", "1")
         assert held[0].request(GOOD).status == 200
     wait_until(lambda: answers(strict_service))
+
+
+def send_until_cut_off(connection: Connection, data: bytes) -> None:
+    with contextlib.suppress(ConnectionError):
+        while True:
+            connection.socket.sendall(data)
 
 
 def answers(service: RunningService) -> bool:
