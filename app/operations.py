@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import prometheus_client
@@ -14,9 +13,15 @@ from fastapi import FastAPI, Response
 
 from app.error_handlers import add_error_handlers
 from app.health import Readiness
+from app.http_protocol import limited
+from app.http_server import HttpServer
 from app.metrics import render_shared
 from app.routes.health import health_router
 from app.version import VERSION
+
+# Health checks and scrapers are few and quick; who isn't may not keep the supervisor busy.
+MAX_CONNECTIONS = 256
+READ_TIMEOUT_S = 10.0
 
 
 def create_operations_app(*, readiness: Callable[[], Readiness], metrics: Path) -> FastAPI:
@@ -31,21 +36,31 @@ def create_operations_app(*, readiness: Callable[[], Readiness], metrics: Path) 
     return app
 
 
-class _Server(uvicorn.Server):
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 class OperationsServer:
     """A uvicorn server in the supervisor's event loop, on a socket that is listening already."""
 
-    def __init__(self, listening: socket.socket, *, readiness: Callable[[], Readiness], metrics: Path) -> None:
+    def __init__(
+        self,
+        listening: socket.socket,
+        *,
+        readiness: Callable[[], Readiness],
+        metrics: Path,
+        max_connections: int = MAX_CONNECTIONS,
+        read_timeout_s: float = READ_TIMEOUT_S,
+    ) -> None:
         app = create_operations_app(readiness=readiness, metrics=metrics)
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, lifespan="off", timeout_graceful_shutdown=1
+            app,
+            http=limited(max_connections=max_connections, read_timeout_s=read_timeout_s),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
         )
-        self._server = _Server(config)
+        self._server = HttpServer(config)
         self._listening = listening
         self._task: asyncio.Task[None] | None = None
 
