@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 
 from pythonjsonlogger.json import JsonFormatter
+
+_UP_TO_REPR = re.compile(r"[\n(<'\"]")
 
 
 class _WithoutQueries(logging.Filter):
     """Takes the exception's message out of a record, since the message of a model's error may quote its input."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if record.name == "asyncio":
+            # Its messages go on with the repr of futures, exceptions and a callback's arguments.
+            record.msg, record.args = _UP_TO_REPR.split(record.getMessage(), maxsplit=1)[0].rstrip(), None
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             frames = []

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import logging
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+import uvloop
 
 from app.logs import configure_logging
 
@@ -96,6 +100,36 @@ def test_not_even_where_another_handler_wrote_it_out_before(capsys: pytest.Captu
     logging.Formatter().format(record)  # keeps the traceback's text on the record
     ours.handle(record)
     assert "12345" not in json.dumps(lines(capsys))
+
+
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_not_even_by_the_event_loop_which_shows_what_failed_in_its_message(
+    capsys: pytest.CaptureFixture[str], make_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    configure_logging("info")
+
+    async def leave_failures_behind() -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(fail_on, SECRET)
+        task = loop.create_task(asyncio.to_thread(fail_on, SECRET))
+        await asyncio.wait({task})
+        del task
+        gc.collect()
+
+    loop = make_loop()
+    try:
+        loop.run_until_complete(leave_failures_behind())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+    written = lines(capsys)
+    assert "12345" not in json.dumps(written)
+    callback, task = [line["message"] for line in written]
+    assert callback.startswith("Exception in callback")
+    assert task == "Task exception was never retrieved"
+    assert all(line["error_type"] == "RuntimeError" for line in written)
+    assert all(line["error_trace"][-1].endswith("fail_on") for line in written)
 
 
 def test_exc_info_without_an_exception_is_no_trouble(capsys: pytest.CaptureFixture[str]) -> None:
