@@ -172,7 +172,9 @@ def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tup
 @click.option("--precision", type=click.Choice(["auto", "bf16", "no"]), default="auto", show_default=True)
 @click.option("--threads", type=click.IntRange(0), default=0, help="CPU threads; 0 takes torch's choice.")
 @click.option(
-    "--state", type=click.Path(path_type=Path, file_okay=False), help="Where to save on the way. [default: runs/<out>]"
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where to save on the way. [default: OUT.unfinished]",
 )
 @click.option("--restart", is_flag=True, help="Forget an unfinished run instead of continuing it.")
 def command(
@@ -226,7 +228,9 @@ def command(
         from models.training.fitting import StateError
 
         recipe = Recipe(**recipe_options)
-        state = state or Path("runs") / out.name
+        state = state or out.with_name(f"{out.name}.unfinished")
+        if state.absolute() in (out.absolute(), *out.absolute().parents):
+            raise click.ClickException(f"--state {state} holds --out {out}: it is removed when the run is done")
         accelerator = make_accelerator(precision, threads)
         if restart and accelerator.is_main_process:
             shutil.rmtree(state, ignore_errors=True)

@@ -90,6 +90,27 @@ def test_a_table_and_an_encoder_become_a_checkpoint_that_answers(table: Path, ba
     assert answers.tolist() == [0, 1]
 
 
+def test_what_a_run_saves_on_the_way_is_gone_when_it_is_done_and_the_checkpoint_is_not(
+    tmp_path: Path, table: Path, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the checkpoint by default, wherever that is."""
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--table", table, "--out", "runs/checkpoint", "--base", base, *FAST]
+    assert CliRunner().invoke(command, list(map(str, arguments))).exit_code == 0
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["checkpoint"]
+    assert (tmp_path / "runs" / "checkpoint" / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("state", ["out", "."])
+def test_a_state_that_would_take_the_checkpoint_with_it_is_refused(
+    tmp_path: Path, table: Path, base: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--table", table, "--out", "out", "--base", base, "--state", state, *FAST]
+    result = CliRunner().invoke(command, list(map(str, arguments)))
+    assert (result.exit_code, "holds --out out" in result.output) == (1, True)
+
+
 def test_weights_are_written_in_half_precision(table: Path, base: Path) -> None:
     from safetensors.torch import load_file
 
