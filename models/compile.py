@@ -39,9 +39,9 @@ def _buckets(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.option("--name", help="Of a new bundle. [default: the checkpoint's folder]")
 @click.option("--version", help="Of a new bundle. [default: 1]")
 @click.option("--labels", type=File, help="JSON list of names, or of {name, definition, group}, in the logits' order.")
-@click.option("--calibration", type=File, required=True, help="Queries (txt, csv, jsonl) for int8 ranges.")
-@click.option("--holdout", type=File, required=True, help="Queries (txt, csv, jsonl) to compare with float32 on.")
-@click.option("--column", default="text", show_default=True, help="Of the queries in csv and jsonl.")
+@click.option("--calibration", type=File, required=True, help="Queries (txt, csv, tsv, jsonl) for int8 ranges.")
+@click.option("--holdout", type=File, required=True, help="Queries (txt, csv, tsv, jsonl) to compare with float32 on.")
+@click.option("--column", metavar="NAME", help="Of the queries in csv, tsv and jsonl. [default: query or text]")
 @click.option("--golden", type=File, default=GOLDEN, help="Sentences that every replica must answer right to start.")
 @click.option(
     "--buckets", callback=_buckets, default="8,12,16,24,32,48", show_default=True, help="Row lengths in tokens."
@@ -57,7 +57,7 @@ def command(
     labels: Path | None,
     calibration: Path,
     holdout: Path,
-    column: str,
+    column: str | None,
     golden: Path,
     buckets: list[int],
     min_agreement: float,
@@ -66,8 +66,8 @@ def command(
     """Compile a checkpoint for one target.
 
     BERT, DistilBERT, RoBERTa and ELECTRA classifiers can be compiled, with or without the training.json that
-    `query-intent train` leaves. Text files hold a query a line, csv and jsonl files have it in --column; where such a
-    table has a column `split`, calibration takes its rows in `train` and the comparison the others.
+    `query-intent train` leaves. Text files hold a query a line, csv, tsv and jsonl files have it in --column;
+    where such a table has a column `split`, calibration takes its rows in `train` and the comparison the others.
 
     The bundle is made when it isn't there; otherwise the target is added to it or replaced in it.
     """

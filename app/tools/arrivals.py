@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import csv
 import ctypes
 import os
 import time
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from app.tools.query_files import read_file
 
 NS_PER_S = 1_000_000_000
 # One turn of the loop sends at most this many overdue requests, so that replies are read in between.
@@ -46,19 +47,8 @@ OWN_QUERIES = (
 
 
 def read_queries(path: Path, column: str | None) -> list[str]:
-    """The queries of a text file, one a line, or of one column of a .csv or .tsv. Blank ones are left out."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            if path.suffix not in (".csv", ".tsv"):
-                found = [line.strip() for line in file]
-            else:
-                table = csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",")
-                if column not in (names := table.fieldnames or []):
-                    raise ValueError(f"{path} has the columns {', '.join(names)}: name one of them")
-                found = [(row[column] or "").strip() for row in table]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} can't be read: {error}") from error
-    if queries := [query for query in found if query]:
+    """The queries of a txt, csv, tsv or jsonl file, in their order; blank ones are left out. Raises ``ValueError``."""
+    if queries := [text for row in read_file(path, column=column) if (text := row.text.strip())]:
         return queries
     raise ValueError(f"{path} holds no query")
 

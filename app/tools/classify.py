@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import json
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import click
 import orjson
@@ -20,19 +18,25 @@ from app.cpu_budget import cpu_budget
 from app.engine import Engine
 from app.ranking import Ranked
 from app.settings import SHIPPED_BUNDLE
+from app.tools.query_files import FORMATS, Format, QueryFileError, format_of, read_file, read_stream
 
 CHUNK = 512  # queries classified at a time: enough to fill rows on every core, little enough to show progress
 # Nobody waits for one of these answers, so rows may be as long as they are efficient.
 PATIENT_S = 600.0
-FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
+COUNTABLE_BYTES = 4 << 20  # a file up to this is read once before to count it: well under a second
 
 
 @click.command("classify", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("queries", nargs=-1)
+@click.option("--file", "file", metavar="FILE", help="Read queries from a file; - is standard input.")
 @click.option(
-    "--file", "file", metavar="FILE", help="Read queries from a .txt, .csv, .tsv or .jsonl file; - is stdin, as txt."
+    "--input-format", type=click.Choice(FORMATS), help="Of what is read; default: the file's suffix, txt where none is."
 )
-@click.option("--column", metavar="NAME", help="The column (csv, tsv) or member (jsonl) that holds the query.")
+@click.option(
+    "--column",
+    metavar="NAME",
+    help="The column (csv, tsv) or member (jsonl) that holds the query; default: query, else text.",
+)
 @click.option(
     "--format", "form", type=click.Choice(["table", "jsonl"]), help="Default: a table for a terminal, else jsonl."
 )
@@ -51,6 +55,7 @@ FORMATS = (".txt", ".csv", ".tsv", ".jsonl")
 def command(
     queries: tuple[str, ...],
     file: str | None,
+    input_format: Format | None,
     column: str | None,
     form: str | None,
     top_k: int,
@@ -58,62 +63,67 @@ def command(
     bundle: Path,
     target: str,
 ) -> None:
-    """Classify QUERIES, a file, or standard input, one query a line.
+    """Classify QUERIES, a file, or standard input: one query a line, or csv, tsv or jsonl.
 
     \b
     query-intent classify "where is my parcel" "usb c cable"
     query-intent classify --file queries.csv --column text > answers.jsonl
     cut -f2 searches.tsv | query-intent classify --format jsonl
+    zcat log.jsonl.gz | query-intent classify --input-format jsonl --column q
     """
-    with ExitStack() as stack:
-        if queries and file:
-            raise click.UsageError("give queries or --file, not both")
-        if queries:
-            source: Iterator[str] = iter(queries)
-        elif file in (None, "-"):
-            if sys.stdin.isatty() and file is None:
-                raise click.UsageError("nothing to classify: give queries, --file, or pipe some in")
-            source = (line.rstrip("\n") for line in sys.stdin)
-        else:
-            assert file is not None
-            source = read_queries(Path(file), column, stack)
-        asyncio.run(_classify(list(source), form or _default_form(), top_k, overrides, bundle, target))
-
-
-def read_queries(path: Path, column: str | None, stack: ExitStack) -> Iterator[str]:
-    """The queries in a file, by its suffix. Raises ``click.UsageError`` naming the file, line or column at fault."""
-    if path.suffix not in FORMATS:
-        raise click.UsageError(f"{path}: don't know {path.suffix or 'a file without suffix'}; use {', '.join(FORMATS)}")
     try:
-        opened = stack.enter_context(path.open(encoding="utf-8", newline=""))
-    except OSError as error:
-        raise click.UsageError(f"{path}: {error.strerror}") from None
-    if path.suffix == ".txt":
-        return (line.rstrip("\r\n") for line in opened)
-    if path.suffix == ".jsonl":
-        return _read_jsonl(opened, path, column or "query")
-    return _read_table(opened, path, column)
+        source, count = find_queries(queries, file, input_format, column)
+        asyncio.run(_classify(source, count, form or _default_form(), top_k, overrides, bundle, target))
+    except QueryFileError as error:
+        raise click.UsageError(str(error)) from None
 
 
-def _read_table(opened: TextIO, path: Path, column: str | None) -> Iterator[str]:
-    reader = csv.DictReader(opened, delimiter="\t" if path.suffix == ".tsv" else ",")
-    columns = list(reader.fieldnames or [])
-    column = column or next((name for name in ("query", "text") if name in columns), None)
-    if column not in columns:
-        wanted = f"no column {column!r}" if column else "which column holds the query? Give --column"
-        raise click.UsageError(f"{path}: {wanted}; it has {', '.join(columns) or 'none'}")
-    return (row[column] or "" for row in reader)
+def find_queries(
+    queries: tuple[str, ...], file: str | None, input_format: Format | None, column: str | None
+) -> tuple[Iterator[str], int | None]:
+    """The queries, and how many they are where that is known without holding or waiting for them all."""
+    if queries and file:
+        raise click.UsageError("give queries or --file, not both")
+    if queries and (input_format or column):
+        raise click.UsageError("--input-format and --column are for a file or standard input, not for queries given")
+    if queries:
+        return iter(queries), len(queries)
+    if file in (None, "-"):
+        if sys.stdin.isatty() and file is None:
+            raise click.UsageError("nothing to classify: give queries, --file, or pipe some in")
+        _refuse_column_of_lines("standard input", input_format or "txt", column)
+        rows = read_stream(sys.stdin.buffer, "standard input", input_format=input_format or "txt", column=column)
+        return (row.text for row in rows), None
+    assert file is not None
+    path = Path(file)
+    _refuse_column_of_lines(file, input_format or format_of(path), column)
+    rows = read_file(path, input_format=input_format, column=column)
+    # Counting reads it all, so whatever is wrong with a small file is said before its first answer. A pipe has one go.
+    if not path.is_file() or path.stat().st_size > COUNTABLE_BYTES:
+        return (row.text for row in rows), None
+    count = sum(1 for _ in rows)
+    return (row.text for row in read_file(path, input_format=input_format, column=column)), count
 
 
-def _read_jsonl(opened: TextIO, path: Path, member: str) -> Iterator[str]:
-    for number, line in enumerate(opened, 1):
-        try:
-            yield str(json.loads(line)[member])
-        except (ValueError, KeyError, TypeError) as error:
-            raise click.UsageError(f"{path}, line {number}: no JSON object with {member!r} ({error})") from None
+def _refuse_column_of_lines(name: str, input_format: Format, column: str | None) -> None:
+    if column and input_format == "txt":
+        raise click.UsageError(f"{name} is read as lines of text, without --column: give --input-format as well")
 
 
-async def _classify(queries: list[str], form: str, top_k: int, overrides: Path | None, path: Path, target: str) -> None:
+def _chunks(source: Iterator[str]) -> Iterator[list[str]]:
+    while chunk := list(islice(source, CHUNK)):
+        yield chunk
+
+
+async def _classify(
+    source: Iterator[str], count: int | None, form: str, top_k: int, overrides: Path | None, path: Path, target: str
+) -> None:
+    chunks = _chunks(source)
+    first = next(chunks, [])  # before the engine: a wrong column needn't wait for one
+    if not first:
+        return
+    if len(first) < CHUNK:
+        count = len(first)
     engine = Engine(
         Bundle(path),
         target,
@@ -126,13 +136,15 @@ async def _classify(queries: list[str], form: str, top_k: int, overrides: Path |
     try:
         # The bar goes to standard error, so that the answers can be piped.
         with click.progressbar(
-            length=len(queries), label="classifying", file=sys.stderr, hidden=len(queries) <= CHUNK
+            chain([first], chunks),
+            length=None if count is None else -(-count // CHUNK),
+            label="classifying",
+            file=sys.stderr,
+            hidden=count is not None and count <= CHUNK,
         ) as bar:
-            for start in range(0, len(queries), CHUNK):
-                chunk = queries[start : start + CHUNK]
+            for chunk in bar:
                 for query, answer in zip(chunk, await _answers(engine, chunk), strict=True):
                     _write(query, answer, form, top_k)
-                bar.update(len(chunk))
     finally:
         engine.close()
 

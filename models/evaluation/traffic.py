@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
 from app.text import normalise
-from app.tools.classify import read_queries
+from app.tools.query_files import QueryFileError, read_file
 
 
 def read_traffic(path: Path, *, column: str | None, max_tokens: int) -> Counter[str]:
@@ -17,11 +16,11 @@ def read_traffic(path: Path, *, column: str | None, max_tokens: int) -> Counter[
 
     Raises ``click.ClickException`` naming the file, line or column at fault.
     """
-    with ExitStack() as stack:
-        try:
-            queries = Counter(normalise(text, max_tokens=max_tokens) for text in read_queries(path, column, stack))
-        except UnicodeDecodeError as error:
-            raise click.ClickException(f"{path}: not UTF-8: {error}") from None
+    try:
+        rows = read_file(path, column=column)
+        queries = Counter(normalise(row.text, max_tokens=max_tokens) for row in rows)
+    except QueryFileError as error:
+        raise click.ClickException(str(error)) from None
     del queries[""]
     if not queries:
         raise click.ClickException(f"{path}: holds no queries")

@@ -111,8 +111,9 @@ def test_a_text_file_holds_a_query_a_line(tmp_path: Path) -> None:
 def test_a_table_holds_queries_in_the_named_column(tmp_path: Path, name: str, separator: str) -> None:
     (tmp_path / name).write_text(f"id{separator}query\n1{separator}oak table\n2{separator}\n3\n4{separator}lamp\n")
     assert read_queries(tmp_path / name, "query") == ["oak table", "lamp"]
-    with pytest.raises(ValueError, match="has the columns id, query"):
-        read_queries(tmp_path / name, None)
+    assert read_queries(tmp_path / name, None) == ["oak table", "lamp"]
+    with pytest.raises(ValueError, match=f"{name}, line 1: no column 'q'; it has id, query"):
+        read_queries(tmp_path / name, "q")
 
 
 @pytest.mark.parametrize(("content", "reason"), [(b"\n \n", "holds no query"), (b"caf\xe9\n", "can't be read")])

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from app.tools.classify import CHUNK, command, read_queries
+from app.tools.classify import CHUNK, COUNTABLE_BYTES, command, find_queries
+from app.tools.query_files import format_of
 
 PRODUCT, TRACKING = "usb c charging cable 2m", "where is my parcel"
 
 
-def classify(*arguments: str, piped: str = "") -> Result:
+def classify(*arguments: str, piped: str | bytes = "") -> Result:
     return CliRunner().invoke(command, arguments, input=piped)
 
 
@@ -56,19 +57,60 @@ class TestFiles:
         [
             ("queries.txt", f"{PRODUCT}\r\n{TRACKING}\r\n", None),
             ("queries.csv", f'id,query\n1,"{PRODUCT}"\n2,"{TRACKING}"\n', None),
-            ("queries.csv", f"text,n\n{PRODUCT},1\n{TRACKING},2\n", None),
+            ("queries.csv", f"\ufefftext,n\n{PRODUCT},1\n{TRACKING},2\n", None),
             ("queries.tsv", f"n\tsearch\n1\t{PRODUCT}\n2\t{TRACKING}\n", "search"),
-            ("queries.jsonl", f'{{"query": "{PRODUCT}"}}\n{{"query": "{TRACKING}"}}\n', None),
+            ("queries.jsonl", f'{{"query": "{PRODUCT}"}}\n\n{{"query": "{TRACKING}"}}\n', None),
             ("queries.jsonl", f'{{"q": "{PRODUCT}"}}\n{{"q": "{TRACKING}"}}\n', "q"),
         ],
     )
-    def test_queries_are_read_by_the_files_suffix(
-        self, tmp_path: Path, name: str, content: str, column: str | None
+    def test_queries_are_read_by_the_files_suffix_and_from_a_pipe_by_the_format_given(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str, column: str | None
     ) -> None:
         path = tmp_path / name
         path.write_bytes(content.encode())
-        with ExitStack() as stack:
-            assert list(read_queries(path, column, stack)) == [PRODUCT, TRACKING]
+        queries, count = find_queries((), str(path), None, column)
+        assert (list(queries), count) == ([PRODUCT, TRACKING], 2)
+
+        with TextIOWrapper(BytesIO(content.encode())) as piped:
+            monkeypatch.setattr("sys.stdin", piped)
+            queries, count = find_queries((), None, format_of(path), column)
+            assert (list(queries), count) == ([PRODUCT, TRACKING], None)
+
+    def test_the_format_given_goes_before_the_suffix(self, tmp_path: Path) -> None:
+        path = tmp_path / "queries.log"
+        path.write_text(f'{{"query": "{PRODUCT}"}}\n')
+        assert list(find_queries((), str(path), "jsonl", None)[0]) == [PRODUCT]
+
+    @pytest.mark.parametrize(("piped", "arguments"), [(True, []), (False, ["--file", "queries.txt"])])
+    def test_lines_of_text_have_no_column(self, piped: bool, arguments: list[str]) -> None:
+        result = classify(*arguments, "--column", "text", piped="text\nsofa\n" if piped else "")
+        assert (result.exit_code, "give --input-format as well" in result.stderr) == (2, True)
+
+    def test_a_pipe_that_is_not_utf_8_is_named_with_its_line(self) -> None:
+        result = classify(piped=b"sofa\ncaf\xe9\n")
+        assert result.exit_code == 2
+        assert "standard input, line 2: can't be read: byte 0xe9 is not UTF-8" in result.stderr
+
+    def test_a_small_files_errors_come_before_its_first_answer(self, tmp_path: Path) -> None:
+        path = tmp_path / "queries.jsonl"
+        path.write_text('{"query": "sofa"}\n' * (CHUNK + 1) + "nonsense\n")
+        result = classify("--file", str(path))
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert f"line {CHUNK + 2}: not JSON" in result.stderr
+
+    @pytest.mark.parametrize(("size", "count"), [(0, 0), (COUNTABLE_BYTES, 1), (COUNTABLE_BYTES + 1, None)])
+    def test_only_a_small_file_is_read_twice_to_count_it(self, tmp_path: Path, size: int, count: int | None) -> None:
+        path = tmp_path / "queries.txt"
+        path.write_bytes(b"x" * size)
+        assert find_queries((), str(path), None, None)[1] == count
+
+    def test_a_pipe_is_answered_chunk_by_chunk_until_its_error(self) -> None:
+        result = classify("--input-format", "jsonl", piped='{"query": "sofa"}\n' * CHUNK + "nonsense\n")
+        assert (result.exit_code, len(result.stdout.splitlines())) == (2, CHUNK)
+        assert f"standard input, line {CHUNK + 1}: not JSON" in result.stderr
+
+    def test_nothing_in_is_nothing_out(self) -> None:
+        assert documents(classify("--input-format", "csv", piped="query\n")) == []
 
     def test_a_file_is_answered_line_by_line(self, tmp_path: Path) -> None:
         path = tmp_path / "queries.csv"
@@ -80,10 +122,15 @@ class TestFiles:
         ("name", "content", "arguments", "complaint"),
         [
             ("queries.xlsx", "", [], "don't know .xlsx; use .txt, .csv, .tsv, .jsonl"),
-            ("queries.csv", "a,b\n1,2\n", [], "which column holds the query? Give --column; it has a, b"),
-            ("queries.csv", "a,b\n1,2\n", ["--column", "c"], "no column 'c'; it has a, b"),
-            ("queries.jsonl", '{"query": "a"}\n{"text": "b"}\n', [], "line 2: no JSON object with 'query'"),
-            ("queries.jsonl", "nonsense\n", [], "line 1: no JSON object with 'query'"),
+            ("queries.csv", "a,b\n1,2\n", [], "line 1: no column 'query' or 'text'; it has a, b"),
+            ("queries.csv", "a,b\n1,2\n", ["--column", "c"], "line 1: no column 'c'; it has a, b"),
+            (
+                "queries.jsonl",
+                '{"query": "a"}\n{"title": "b"}\n',
+                [],
+                "line 2: no column 'query' or 'text'; it has title",
+            ),
+            ("queries.jsonl", "nonsense\n", [], "line 1: not JSON"),
         ],
     )
     def test_a_file_that_can_not_be_read_is_named_with_the_line_or_column(
@@ -103,3 +150,8 @@ class TestFiles:
     def test_queries_and_a_file_are_one_too_many(self) -> None:
         result = classify(PRODUCT, "--file", "queries.txt")
         assert (result.exit_code, "not both" in result.stderr) == (2, True)
+
+    @pytest.mark.parametrize("option", [["--column", "q"], ["--input-format", "csv"]])
+    def test_queries_given_have_neither_column_nor_format(self, option: list[str]) -> None:
+        result = classify(PRODUCT, *option)
+        assert (result.exit_code, "not for queries given" in result.stderr) == (2, True)

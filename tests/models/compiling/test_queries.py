@@ -30,6 +30,11 @@ def test_jsonl_has_them_in_its_member(tmp_path: Path) -> None:
     assert read_queries(path, max_tokens=32) == ["lamp", "song"]
 
 
+def test_tsv_is_a_table_too(tmp_path: Path) -> None:
+    path = write(tmp_path, "queries.tsv", "split\ttext\ntrain\tlamp, red\ntest\tsong\n")
+    assert read_queries(path, max_tokens=32, split="train") == ["lamp, red"]
+
+
 def test_split_takes_the_training_rows_or_the_others(tmp_path: Path) -> None:
     path = write(tmp_path, "t.csv", "text,split\nlamp,train\nsong,test\nrefund,validation\n")
     assert read_queries(path, max_tokens=32, split="train") == ["lamp"]
@@ -46,10 +51,10 @@ def test_split_doesn_t_matter_where_the_file_has_none(tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("q.txt", "\n \n", "holds no queries"),
-        ("q.csv", "query\nlamp\n", "row 1: no column 'text', only query"),
+        ("q.csv", "id\n1\n", "line 1: no column 'query' or 'text'; it has id"),
         ("q.jsonl", '{"text": "lamp"}\n{"text": \n', "line 2: not JSON"),
         ("q.jsonl", '["lamp"]\n', "line 1: not a JSON object"),
-        ("q.jsonl", '{"query": "lamp"}\n', "no column 'text', only query"),
+        ("q.jsonl", '{"id": "1"}\n', "line 1: no column 'query' or 'text'; it has id"),
     ],
 )
 def test_what_can_t_be_read_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -60,5 +65,5 @@ def test_what_can_t_be_read_is_named(tmp_path: Path, name: str, text: str, messa
 def test_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     path = tmp_path / "q.txt"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(QueriesError, match=r"q\.txt: can't be read"):
+    with pytest.raises(QueriesError, match=r"q\.txt, line 1: can't be read"):
         read_queries(path, max_tokens=32)
