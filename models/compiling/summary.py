@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from models.compiling.agreement import Agreement
 
@@ -19,7 +20,7 @@ class Summary:
     """Writes to standard error, so that standard output stays free for whoever pipes."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console(stderr=True, highlight=False)
+        self._console = console or Console(stderr=True, highlight=False, emoji=False)
 
     @contextmanager
     def step(self, doing: str) -> Iterator[None]:
@@ -45,7 +46,9 @@ class Summary:
             return
         table = Table("query", "float32", "target", "margin", title="labels that changed", title_justify="left")
         for item in found.disagreements[:_SHOWN]:
-            table.add_row(item.query, item.reference, item.target, f"{item.margin:.3f}")
+            # As Text: in a string "[/b]" would be markup, and ":gift:" an emoji.
+            cells = (Text(cell) for cell in (item.query, item.reference, item.target))
+            table.add_row(*cells, f"{item.margin:.3f}")
         self._console.print(table)
         if (rest := len(found.disagreements) - _SHOWN) > 0:
             self.note(f"and {rest} more with smaller margins")

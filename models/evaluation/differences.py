@@ -1,4 +1,7 @@
-"""What ``compare`` says to its reader on standard error; the document has all of it and more."""
+"""What ``compare`` says to its reader on standard error; the document has all of it and more.
+
+Queries and names go into tables as ``Text``: in a string "[/b]" would be markup, and ":gift:" an emoji.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 # Changed queries shown of each kind.
 _SHOWN = 10
 
 
 def show(report: dict[str, Any], console: Console | None = None) -> None:
-    console = console or Console(stderr=True, highlight=False)
+    console = console or Console(stderr=True, highlight=False, emoji=False)
     console.print(f"A: {report['a']}\nB: {report['b']}", markup=False, soft_wrap=True)
     for note in report["notes"]:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
@@ -47,9 +51,9 @@ def _labelled(labelled: dict[str, Any]) -> Table:
     table.add_row("group, macro", *_cells(labelled["group_macro_recall"]))
     for kind, named in {"label": labelled["labels"], **labelled["segments"]}.items():
         table.add_section()
-        table.add_row(f"by {kind}", style="bold")
+        table.add_row(Text(f"by {kind}"), style="bold")
         for name, each in named.items():
-            table.add_row(f"  {name}", *_cells(each))
+            table.add_row(Text(f"  {name}"), *_cells(each))
     return table
 
 
@@ -65,6 +69,6 @@ def _cells(each: dict[str, Any]) -> list[str]:
 def _changed(title: str, changed: list[dict[str, Any]]) -> Table:
     table = Table("query", "times", "A", "B", title=title, title_justify="left")
     for each in changed[:_SHOWN]:
-        sides = [f"{each[side]['intent']} {each[side]['confidence']:.2f}" for side in ("a", "b")]
-        table.add_row(each["query"], f"{each['count']:,}", *sides)
+        sides = [Text(f"{each[side]['intent']} {each[side]['confidence']:.2f}") for side in ("a", "b")]
+        table.add_row(Text(each["query"]), f"{each['count']:,}", *sides)
     return table

@@ -1,26 +1,32 @@
-"""What ``evaluate`` says to its reader on standard error; the document has all of it and more."""
+"""What ``evaluate`` says to its reader on standard error; the document has all of it and more.
+
+Names go into tables as ``Text``: in a string "[/b]" would be markup, and ":gift:" an emoji.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 # More groups than this don't fit a terminal; the document has them.
 _MOST_COLUMNS = 6
 
 
 def show(report: dict[str, Any], console: Console | None = None) -> None:
-    console = console or Console(stderr=True, highlight=False)
+    console = console or Console(stderr=True, highlight=False, emoji=False)
     scores = report["scores"]
     console.print(f"{report['model']}: {scores['n']:,} rows of {report['table']['path']}", markup=False, soft_wrap=True)
     for note in report["notes"]:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
     if (found := report.get("estimated_priors")) is not None:
-        console.print(f"estimated from {found['queries']:,} unlabelled queries: {_shares(found['groups'])}")
+        console.print(
+            f"estimated from {found['queries']:,} unlabelled queries: {_shares(found['groups'])}", markup=False
+        )
     if report["priors"] is not None:
-        console.print(f"all but the mixes is of confidence corrected for: {_shares(report['priors'])}")
+        console.print(f"all but the mixes is of confidence corrected for: {_shares(report['priors'])}", markup=False)
     console.print(_overall(report))
     console.print(_labels(scores))
     console.print(_segments(report))
@@ -49,7 +55,7 @@ def _overall(report: dict[str, Any]) -> Table:
     table.add_row("macro F1", f"{scores['macro_f1'] * 100:.1f} %")
     table.add_row("macro recall of the groups", percent(scores["group_macro_recall"]))
     for name, group in scores["groups"].items():
-        table.add_row(f"  recall of {name}, n = {group['recall']['n']:,}", percent(group["recall"]))
+        table.add_row(Text(f"  recall of {name}, n = {group['recall']['n']:,}"), percent(group["recall"]))
         if group["label_accuracy"] != group["recall"]:
             table.add_row("    its exact label", percent(group["label_accuracy"]))
     table.add_row("ECE of intents / of groups", f"{scores['ece']:.3f} / {scores['group_ece']:.3f}")
@@ -68,7 +74,7 @@ def _labels(scores: dict[str, Any]) -> Table:
     table = Table("label", "n", "recall", "precision", "F1", title="Labels", title_justify="left")
     for name, each in scores["labels"].items():
         f1 = "–" if each["f1"] is None else f"{each['f1'] * 100:.1f} %"
-        table.add_row(name, f"{each['recall']['n']:,}", percent(each["recall"]), percent(each["precision"]), f1)
+        table.add_row(Text(name), f"{each['recall']['n']:,}", percent(each["recall"]), percent(each["precision"]), f1)
     return table
 
 
@@ -76,30 +82,31 @@ def _segments(report: dict[str, Any]) -> Table:
     """A column for each group's recall where there is room for them."""
     groups = list(report["scores"]["groups"])
     shown = groups if len(groups) <= _MOST_COLUMNS else []
-    table = Table("segment", "n", "label right", *shown, title="Segments: accuracy, recall of groups in %")
+    columns = [Column(Text(group)) for group in shown]
+    table = Table("segment", "n", "label right", *columns, title="Segments: accuracy, recall of groups in %")
     table.title_justify = "left"
     for kind, named in report["segments"].items():
         table.add_section()
-        table.add_row(f"by {kind}" if kind != "perturbed" else kind, style="bold")
+        table.add_row(Text(f"by {kind}" if kind != "perturbed" else kind), style="bold")
         for name, each in named.items():
             if each["n"] == 0:
-                table.add_row(f"  {name}", "0")
+                table.add_row(Text(f"  {name}"), "0")
                 continue
             recalls = [each["group_recall"].get(group, {}).get("value") for group in shown]
             cells = ["–" if recall is None else f"{recall * 100:.1f}" for recall in recalls]
-            table.add_row(f"  {name}", f"{each['n']:,}", percent(each["accuracy"]), *cells)
+            table.add_row(Text(f"  {name}"), f"{each['n']:,}", percent(each["accuracy"]), *cells)
     return table
 
 
 def _redirects(redirects: dict[str, Any]) -> Table:
-    title = f"False redirects: {redirects['home']} queries sent to another group"
+    title = Text(f"False redirects: {redirects['home']} queries sent to another group")
     table = Table("thresholds", "false redirects", "recall of the others", title=title, title_justify="left")
     for name, each in redirects["settings"].items():
         recall = ", ".join(
             f"{group} {share['value'] * 100:.1f} at {each['thresholds'][group]:.2f}"
             for group, share in list(each["recall"].items())[:_MOST_COLUMNS]
         )
-        table.add_row(name, percent(each["false_redirects"]), recall)
+        table.add_row(Text(name), percent(each["false_redirects"]), Text(recall))
     return table
 
 
@@ -110,11 +117,11 @@ def _mixes(mixes: dict[str, Any]) -> Table:
     )
     for name, mix in mixes.items():
         if mix is None:
-            table.add_row(name, "0", "a group has no rows")
+            table.add_row(Text(name), "0", "a group has no rows")
             continue
         before, after = mix["uncorrected"], mix["corrected"]
         table.add_row(
-            name,
+            Text(name),
             f"{mix['effective_n']:,.0f}",
             f"{before['ece']:.3f} → {after['ece']:.3f}",
             f"{before['group_ece']:.3f} → {after['group_ece']:.3f}",
