@@ -71,7 +71,7 @@ def bundle_subject(folder: Path, target: str | None = None) -> Subject:
     Raises ``BundleError`` when the bundle is damaged or has no such target.
     """
     bundle = Bundle(folder)
-    target = target or next((name for name in TARGETS if name in bundle.targets), TARGETS[0])
+    target = target or next((name for name in TARGETS if name in bundle.targets), next(iter(TARGETS)))
     if target not in TARGETS:
         raise BundleError(f"bundle {folder}: target {target!r} can't be judged here, only {', '.join(TARGETS)}")
     bundle.target(target)
