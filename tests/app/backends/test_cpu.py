@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ torch = pytest.importorskip("torch", reason="the model is made with torch")
 
 import openvino as ov  # noqa: E402
 
+from app.backends import cpu  # noqa: E402
 from app.backends.cpu import MODEL, CpuBackend  # noqa: E402
 from app.bundle import TargetManifest  # noqa: E402
 from app.errors import BackendError  # noqa: E402
@@ -117,6 +119,25 @@ def test_each_replica_compiles_its_own_model_for_every_bucket(directory: Path, m
         assert (properties["NUM_STREAMS"], properties["INFERENCE_NUM_THREADS"]) == (1, 1)
         assert properties["ENABLE_CPU_PINNING"] is False
         assert properties["INFERENCE_PRECISION_HINT"] == "f32"
+
+
+def test_no_two_replicas_make_their_first_calls_at_once(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads in the binding's first inference have been seen to wait for each other for ever."""
+    inside, most = 0, 0
+    run_once = cpu._run_once
+
+    def watched(compiled: ov.CompiledModel) -> None:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        run_once(compiled)
+        inside -= 1
+
+    monkeypatch.setattr(cpu, "_run_once", watched)
+    backend = CpuBackend(directory, make_target(*BUCKETS))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(backend.load, range(4)))
+    assert most == 1
 
 
 def test_short_rows_of_one_replica_end_while_a_long_row_of_another_runs(directory: Path) -> None:
