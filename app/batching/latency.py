@@ -29,14 +29,18 @@ class LatencyTable:
         return self._seconds[bucket]
 
     def observe(self, bucket: int, seconds: float) -> None:
-        """Follow a row's time: its own bucket closely, the others by as much as this one is off its warm-up."""
+        """Follow a row's time: its own bucket closely, the others by the seconds that this one is off its warm-up.
+
+        Seconds and not a ratio, since what rows pay after a pause is weights that have left the cache: the same for
+        short ones and long ones.
+        """
         seconds = min(seconds, OUTLIER * self._seconds[bucket])
-        factor = seconds / max(self._at_warmup[bucket], 1e-9)
+        extra = seconds - self._at_warmup[bucket]
         for other, known in self._seconds.items():
             if other == bucket:
                 self._seconds[other] = known + SMOOTHING * (seconds - known)
             else:
-                self._seconds[other] = known + SPILL * (factor * self._at_warmup[other] - known)
+                self._seconds[other] = known + SPILL * (max(0.0, self._at_warmup[other] + extra) - known)
 
     @property
     def tokens_per_second(self) -> float:

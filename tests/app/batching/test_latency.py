@@ -27,7 +27,7 @@ def test_one_slower_row_moves_the_estimate_a_little() -> None:
     table = LatencyTable({8: 0.001, 16: 0.002})
     table.observe(8, 0.002)
     assert table[8] == pytest.approx(0.001 + SMOOTHING * 0.001)
-    assert table[16] == pytest.approx(0.002 + SPILL * 0.002)
+    assert table[16] == pytest.approx(0.002 + SPILL * 0.001)
 
 
 def test_a_bucket_that_looked_slow_once_is_cleared_by_the_rows_of_the_others() -> None:
