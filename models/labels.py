@@ -24,3 +24,5 @@ LABELS: tuple[Label, ...] = (
     Label("other", "asks what no shop answers", "other"),
 )
 GROUPS: tuple[str, ...] = tuple(dict.fromkeys(label.group for label in LABELS))
+# In a table: the text has none of them.
+OUTSIDE_LABEL = "outside"

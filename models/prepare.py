@@ -2,6 +2,7 @@
 
     query-intent prepare --data FOLDER --out prepared/intent.csv     (10 seconds on one core)
     query-intent prepare --probe prepared/intent.csv                 (fails when style alone tells the groups apart)
+    query-intent prepare --data FOLDER --set clinc150                (a published set with its own splits)
 
 Needs no torch. The same folder and seed give the same bytes.
 """
@@ -17,13 +18,15 @@ import click
 
 from models.data.inputs import InputError, verify_inputs
 from models.data.mix import assign_splits, cap, drop_conflicts
+from models.data.outside import outside_examples
 from models.data.probe import LIMIT, probe
 from models.data.sources import SOURCES
 from models.data.sources.example import Example, clean
+from models.data.standard import STANDARD_SETS, build_standard
 from models.data.style import cut_carrier, family_of, style_of
 from models.data.table import SPLITS, Row, TableError, read_table, write_table
 from models.data.wording import CARRIERS, phrases
-from models.labels import GROUPS, LABELS
+from models.labels import GROUPS, LABELS, OUTSIDE_LABEL
 
 # Rows a label in training. "other" is the most varied group; the six labels of help share a group, so each gets less.
 CAPS = {"product_search": 7000, "media": 7000, "other": 9000}
@@ -81,6 +84,13 @@ def build(data: Path, seed: int) -> tuple[list[Row], dict[str, int]]:
     assigned, too_close = assign_splits(kept, seed)
     caps = {label.name: CAPS.get(label.name, HELP_CAP) for label in LABELS}
     rows = cap(assigned, caps, {label.name: label.group for label in LABELS}, seed)
+    known = {found.text for found, _ in assigned}
+    outside = {found.text: found for found in outside_examples({word for text in known for word in text.split()}, seed)}
+    rows += [
+        Row(text, OUTSIDE_LABEL, OUTSIDE_LABEL, found.source, "train", found.style)
+        for text, found in outside.items()
+        if text not in known
+    ]
     dropped = {
         "repeats": len(examples) - len(kept) - len(conflicts),
         "texts with two labels": len(conflicts),
@@ -102,15 +112,20 @@ def summary(rows: list[Row]) -> str:
         sources[row.split, row.group][row.source] += 1
     lines.append("")
     for split in SPLITS:
-        for group in GROUPS:
+        for group in (*GROUPS, OUTSIDE_LABEL):
             found = ", ".join(f"{source} {count}" for source, count in sources[split, group].most_common())
-            lines.append(f"{split:<12}{group:<15} {found}")
+            lines += [f"{split:<12}{group:<15} {found}"] if found else []
     return "\n".join(lines)
+
+
+def _counts(rows: list[Row]) -> str:
+    counts = Counter(row.split for row in rows)
+    return f"{len({row.label for row in rows})} labels, " + ", ".join(f"{split} {n}" for split, n in counts.items())
 
 
 def check_style(rows: list[Row]) -> float:
     """The probe's score on the training rows; raises ``click.ClickException`` over the limit."""
-    training = [row for row in rows if row.split in ("", "train")]
+    training = [row for row in rows if row.split in ("", "train") and row.label != OUTSIDE_LABEL]
     groups = {row.group for row in training}
     if len(groups - {""}) < 2:
         raise click.ClickException("the probe needs a group column with at least two groups")
@@ -132,9 +147,13 @@ def check_style(rows: list[Row]) -> float:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("prepared/intent.csv"),
-    show_default=True,
-    help="The table to write, .csv or .jsonl.",
+    help="The table to write, .csv or .jsonl.  [default: prepared/intent.csv, prepared/SET.csv]",
+)
+@click.option(
+    "--set",
+    "standard",
+    type=click.Choice(sorted(STANDARD_SETS)),
+    help="Write this published set with its own splits instead of the shop's mix.",
 )
 @click.option("--seed", default=17, show_default=True, help="Decides the splits, the samples and our own queries.")
 @click.option(
@@ -143,7 +162,7 @@ def check_style(rows: list[Row]) -> float:
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Only run the style-only probe on this table; writes nothing.",
 )
-def command(data: Path | None, out: Path, seed: int, table: Path | None) -> None:
+def command(data: Path | None, out: Path | None, standard: str | None, seed: int, table: Path | None) -> None:
     """Turn the raw data sets into one table: text, label, group, source, split, style.
 
     Texts are normalised as serving normalises them. Families of one template or one entity stay on one side of the
@@ -157,16 +176,16 @@ def command(data: Path | None, out: Path, seed: int, table: Path | None) -> None
             return
         if data is None:
             raise click.UsageError("say where the raw data sets are: --data FOLDER or QUERY_INTENT_DATA")
-        files = [f"{name}/{file}" for name, source in SOURCES.items() for file in source.files]
-        identity = verify_inputs(data, files)
-        rows, dropped = build(data, seed)
-        score = check_style(rows)
+        out = out or Path("prepared") / f"{standard or 'intent'}.csv"
+        sets = {standard: STANDARD_SETS[standard]} if standard else SOURCES
+        identity = verify_inputs(data, [f"{name}/{file}" for name, each in sets.items() for file in each.files])
+        rows, dropped = build_standard(data, standard) if standard else build(data, seed)
+        counted = _counts(rows) if standard else f"{summary(rows)}\n\nstyle-only probe: {check_style(rows):.3f}"
         digest = write_table(rows, out)
     except (InputError, TableError) as error:
         raise click.ClickException(str(error)) from error
-    click.echo(summary(rows))
-    click.echo("\ndropped: " + ", ".join(f"{count} {reason}" for reason, count in dropped.items()))
-    click.echo(f"style-only probe: {score:.3f} (limit {LIMIT:.2f})")
+    click.echo(counted + ("" if standard else f" (limit {LIMIT:.2f})"))
+    click.echo("dropped: " + ", ".join(f"{count} {reason}" for reason, count in dropped.items()))
     click.echo(f"raw data sha256 {identity}\n{out}: {len(rows)} rows, sha256 {digest}")
 
 

@@ -88,7 +88,7 @@ def train(
     set_seed(recipe.seed)
     model, tokenizer = load_base(base, task.names)
     distillation = make_student(model, base, teaching, accelerator) if teaching else None
-    identity: dict[str, Any] = {"data": lineage.data_digest, "base": str(base)}
+    identity: dict[str, Any] = {"data": lineage.data_digest, "base": str(base), "labels": task.names}
     identity["distillation"] = dataclasses.asdict(teaching) if teaching else None
     fit = Fit(accelerator, model, tokenizer, recipe, state, identity, distillation=distillation)
     pairs = {name: (task.splits[name].texts, task.splits[name].targets) for name in ("train", "validation")}
@@ -156,6 +156,16 @@ def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tup
     show_default=True,
     help="Cut out of a table without a split column.",
 )
+@click.option(
+    "--out-of-scope-label", metavar="LABEL", help="Its rows belong to no label: the model learns to be unsure of them."
+)
+@click.option(
+    "--outside-weight",
+    type=click.FloatRange(0),
+    default=0.5,
+    show_default=True,
+    help="Of such a row in the loss; a row with a label has 1.",
+)
 @click.option("--epochs", type=click.IntRange(1), default=8, show_default=True, help="At most; see --patience.")
 @click.option("--patience", type=click.IntRange(1), default=2, show_default=True, help="Epochs without a better score.")
 @click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Queries a step and process.")
@@ -190,6 +200,7 @@ def command(
     text_column: str,
     label_column: str,
     validation_share: float,
+    out_of_scope_label: str | None,
     threads: int,
     precision: str,
     state: Path | None,
@@ -217,7 +228,12 @@ def command(
         rows = read_table(
             table, text_column=text_column, label_column=label_column, max_tokens=recipe_options["max_tokens"]
         )
-        task = make_task(rows, validation_share=validation_share, seed=recipe_options["seed"])
+        task = make_task(
+            rows,
+            validation_share=validation_share,
+            seed=recipe_options["seed"],
+            out_of_scope_label=out_of_scope_label,
+        )
         teaching = None
         if teacher:
             from models.training.distillation import plan

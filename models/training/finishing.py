@@ -17,7 +17,7 @@ from models.training.encoded import Encoded, predict
 from models.training.fitting import class_weights
 from models.training.recipe import Recipe
 from models.training.scores import Floats, score, softmax
-from models.training.task import Task
+from models.training.task import OUTSIDE, Task
 
 
 def finish(
@@ -62,7 +62,7 @@ def round_to_half(model: torch.nn.Module) -> None:
 
 def label_priors(task: Task, balance: float) -> dict[str, float]:
     """What the model was taught to take for each label's share: its training rows times its weight in the loss."""
-    targets = task.splits["train"].targets
+    targets = [target for target in task.splits["train"].targets if target != OUTSIDE]
     counts = torch.bincount(torch.tensor(targets), minlength=len(task.labels))
     weighted = counts.double() * class_weights(targets, len(task.labels), balance).double()
     shares = weighted / weighted.sum()

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator  # type: ignore[import-untyped]
 from accelerate.utils import broadcast_object_list  # type: ignore[import-untyped]
+from torch.nn import functional as F
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from models.training.augment import augment
@@ -27,6 +28,7 @@ from models.training.distillation import Distillation, answers
 from models.training.encoded import Encoded, predict
 from models.training.recipe import Progress, Recipe
 from models.training.scores import macro_f1
+from models.training.task import OUTSIDE
 
 Report = Callable[[Progress, int], None]  # called after each step with the number of steps an epoch has
 
@@ -36,10 +38,32 @@ class StateError(ValueError):
 
 
 def class_weights(labels: Sequence[int], count: int, balance: float) -> torch.Tensor:
-    """Weights of the loss [count], with a mean of 1 over the rows."""
-    shares = torch.bincount(torch.tensor(labels), minlength=count).float() / len(labels)
+    """Weights of the loss [count], with a mean of 1 over the rows that have a label."""
+    counts = torch.bincount(torch.tensor([label for label in labels if label != OUTSIDE]), minlength=count)
+    shares = counts.float() / counts.sum()
     weights = shares.clamp_min(1e-9) ** -balance
     return weights / (weights * shares).sum()
+
+
+class LabelLoss(torch.nn.Module):
+    """Cross-entropy for texts that have a label; even uncertainty for those that have none.
+
+    Texts outside are taught the uniform answer, the outlier exposure of Hendrycks, Mazeika & Dietterich (2019): a model
+    that has seen other languages and mere letters answered so stays unsure of those it has not seen.
+    """
+
+    def __init__(self, weights: torch.Tensor, recipe: Recipe) -> None:
+        super().__init__()
+        self.outside_weight = recipe.outside_weight
+        self.of_labels = torch.nn.CrossEntropyLoss(
+            weight=weights, label_smoothing=recipe.label_smoothing, ignore_index=OUTSIDE, reduction="none"
+        )
+
+    def forward(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Logits [n, labels] float32 and targets [n] int64 to the mean loss over the n texts."""
+        of_labels: torch.Tensor = self.of_labels(logits, targets)  # 0 for texts outside
+        to_uniform = -F.log_softmax(logits, dim=1).mean(dim=1) * (targets == OUTSIDE)
+        return (of_labels + self.outside_weight * to_uniform).mean()
 
 
 def parameter_groups(model: PreTrainedModel, recipe: Recipe) -> list[dict[str, Any]]:
@@ -126,10 +150,7 @@ class Fit:
         recipe, progress = self.recipe, self.progress
         texts, labels = train
         count = self.accelerator.unwrap_model(self.model).config.num_labels
-        self.loss = torch.nn.CrossEntropyLoss(
-            weight=class_weights(labels, count, recipe.balance).to(self.accelerator.device),
-            label_smoothing=recipe.label_smoothing,
-        )
+        self.loss = LabelLoss(class_weights(labels, count, recipe.balance), recipe).to(self.accelerator.device)
         if self.distillation:
             self.distillation.read(Encoded(self.tokenizer, texts, recipe.max_tokens))
         encoded_validation = Encoded(self.tokenizer, validation[0], recipe.max_tokens)

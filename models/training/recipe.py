@@ -20,6 +20,8 @@ class Recipe:
     label_smoothing: float = 0.1
     # A label's weight in the loss is (1 / its share) to this power: 0 ignores imbalance, 1 levels it fully.
     balance: float = 0.5
+    # How much a text outside every label weighs against one that has a label.
+    outside_weight: float = 0.5
     augment: float = 0.3  # share of the queries of an epoch that get a typo or lose their end
     patience: int = 2  # epochs without a better validation score before stopping
     # Half of MiniLM's weights are its word table. Frozen, a step is a quarter faster and rare words keep their meaning.

@@ -11,11 +11,13 @@ from models.checkpoint import LabelRecord
 from models.data.table import Row, TableError
 from models.labels import LABELS
 
+OUTSIDE = -1  # the target of a text that has none of the labels
+
 
 @dataclasses.dataclass(frozen=True)
 class Split:
     texts: list[str]
-    targets: list[int]  # indices into the task's labels
+    targets: list[int]  # indices into the task's labels; in training also OUTSIDE
     sources: list[str]
 
     def __len__(self) -> int:
@@ -36,21 +38,32 @@ class Task:
         return {label.name: label.group for label in self.labels}
 
 
-def make_task(rows: Sequence[Row], *, validation_share: float, seed: int) -> Task:
+def make_task(
+    rows: Sequence[Row], *, validation_share: float, seed: int, out_of_scope_label: str | None = None
+) -> Task:
     """Splits and labels of a table; one without a split column loses ``validation_share`` of each label to validation.
+
+    Rows with ``out_of_scope_label`` belong to no label: training gets them as ``OUTSIDE``, other splits drop them,
+    since no answer to them is right.
 
     Raises ``TableError`` for one label only, a label that training lacks but another split has, a validation split that
     is missing or empty, and a label with two groups.
     """
-    only = {row.label for row in rows}
+    if out_of_scope_label is not None and not any(row.label == out_of_scope_label for row in rows):
+        raise TableError(f"no row has the out-of-scope label {out_of_scope_label!r}")
+    only = {row.label for row in rows} - {out_of_scope_label}
     if len(only) == 1:
         raise TableError(f"only one label, {only.pop()!r}: nothing to tell apart")
     splits = _by_split(rows) if any(row.split for row in rows) else _drawn(rows, validation_share, seed)
+    for name in splits.keys() - {"train"}:
+        splits[name] = [row for row in splits[name] if row.label != out_of_scope_label]
     for name in ("train", "validation"):
         if not splits[name]:
             raise TableError(f"no rows in the split {name!r}; the table has {_counts(splits)}")
-    labels = _labels(splits["train"])
+    labels = _labels([row for row in splits["train"] if row.label != out_of_scope_label])
     index = {label.name: place for place, label in enumerate(labels)}
+    if out_of_scope_label is not None:
+        index[out_of_scope_label] = OUTSIDE
     for name, found in splits.items():
         unknown = Counter(row.label for row in found if row.label not in index)
         if unknown:

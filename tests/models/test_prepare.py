@@ -14,7 +14,7 @@ from models.data.probe import LIMIT, probe
 from models.data.sources import SOURCES
 from models.data.style import family_of
 from models.data.table import SPLITS, Row, read_table, write_table
-from models.labels import LABELS
+from models.labels import LABELS, OUTSIDE_LABEL
 from models.prepare import HELP_CAP, build, command
 
 SEED = 17
@@ -82,6 +82,22 @@ def test_every_group_is_tested_by_a_source_it_was_not_trained_on(table: list[Row
 @needs_data
 def test_the_same_seed_makes_the_same_table(table: list[Row]) -> None:
     assert build(Path(DATA), SEED)[0] == table
+
+
+@needs_data
+def test_texts_outside_every_label_are_for_training_alone(table: list[Row]) -> None:
+    outside = [row for row in table if row.label == OUTSIDE_LABEL]
+    assert {row.split for row in outside} == {"train"}
+    assert {row.source for row in outside} == {"foreign_words", "random_keys"}
+
+
+@needs_data
+def test_a_published_set_is_written_with_its_own_splits(tmp_path: Path) -> None:
+    out = tmp_path / "snips.csv"
+    result = CliRunner().invoke(command, ["--data", DATA, "--set", "snips", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "7 labels, train 12194, validation 1322, test 695" in result.output
+    assert {row.split for row in read_table(out)} == {"train", "validation", "test"}
 
 
 @needs_data

@@ -21,8 +21,9 @@ from models.labels import LABELS  # noqa: E402
 from models.train import command  # noqa: E402
 from models.training.base import find_base, load_base  # noqa: E402
 from models.training.encoded import Encoded, predict  # noqa: E402
-from models.training.fitting import Fit, StateError, class_weights, parameter_groups  # noqa: E402
+from models.training.fitting import Fit, LabelLoss, StateError, class_weights, parameter_groups  # noqa: E402
 from models.training.recipe import Progress, Recipe  # noqa: E402
+from models.training.task import OUTSIDE  # noqa: E402
 
 WORDS = {
     "product": ["shoes", "lamp", "desk", "phone", "tent"],
@@ -211,6 +212,40 @@ def test_rare_labels_weigh_more_and_rows_weigh_one_on_average() -> None:
     level = class_weights(labels, 2, 1)
     assert level.tolist() == pytest.approx([0.625, 2.5])
     assert level[labels].mean() == pytest.approx(1)
+    assert class_weights([*labels, OUTSIDE, OUTSIDE], 2, 1).tolist() == level.tolist()
+
+
+def test_a_text_outside_every_label_costs_least_where_the_answer_is_even() -> None:
+    loss = LabelLoss(torch.ones(2), Recipe(label_smoothing=0, outside_weight=0.5))
+    logits = torch.tensor([[2.0, 0.0], [0.0, 0.0], [2.0, 0.0]])
+
+    def of(targets: list[int], rows: list[int]) -> float:
+        return float(loss(logits[rows], torch.tensor(targets)))
+
+    even, sure = of([OUTSIDE], [1]), of([OUTSIDE], [0])
+    assert even == pytest.approx(0.5 * 0.6931, abs=1e-4)
+    assert even < sure
+    assert of([0, OUTSIDE], [0, 1]) == pytest.approx((of([0], [0]) + even) / 2)
+
+
+def test_rows_outside_every_label_make_the_model_unsure_of_their_like(base: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    outside = "".join(f"{a}{b} {b}{a},none\n" for a in "qxzjkv" for b in "wuyfgm")
+    table.write_text("text,label\n" + "".join(f"{t},{n}\n" for t, n in rows(60)) + outside, encoding="utf-8")
+    options = ("--epochs", "12", "--patience", "12", "--augment", "0", "--layer-decay", "1", "--label-smoothing", "0")
+
+    def confidence(weight: str) -> float:
+        result = train(table, base, *options, "--out-of-scope-label", "none", "--outside-weight", weight)
+        assert result.exit_code == 0, result.output
+        folder = tmp_path / "checkpoint"
+        assert [label.name for label in load_record(folder).labels] == ["help", "media", "product"]
+        unknown = Encoded(
+            BertTokenizerFast.from_pretrained(folder), [f"{a}{b} {b}{a}" for a in "qxzj" for b in "pc"], 32
+        )
+        logits = torch.tensor(predict(load_model(folder), unknown, torch.device("cpu")))
+        return float(torch.softmax(logits, 1).max(1).values.mean())
+
+    assert confidence("2") < confidence("0") - 0.1
 
 
 @pytest.mark.parametrize(

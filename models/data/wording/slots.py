@@ -39,6 +39,58 @@ SLOTS: Mapping[str, tuple[str, ...]] = {
         logitech, panasonic, lg, puma, swatch, casio, seiko, vintage, rustic, modern, silver, velvet, bamboo,
         oak, leather, snacks, coffee, tea, honey, chocolate, protein"""
     ),
+    "grocery": _words(
+        """olive oil, sea salt, brown rice, basmati rice, rolled oats, canned tomatoes, tomato sauce, pasta,
+        spaghetti, salmon fillets, smoked salmon, canned tuna, shrimp, lobster tails, ground beef, beef jerky, chicken
+        breast, bacon, cheddar cheese, goat cheese, greek yogurt, almond milk, oat milk, coconut water, orange juice,
+        sparkling water, iced tea, instant coffee, espresso pods, hot cocoa, maple syrup, peanut butter, strawberry
+        jam, granola bars, breakfast cereal, trail mix, mixed nuts, cashews, dried mango, potato chips, popcorn,
+        pretzels, crackers, cookies, brownies, chocolate chips, gummy bears, chewing gum, mints, flour, baking powder,
+        vanilla extract, cinnamon, black pepper, chili flakes, soy sauce, hot sauce, ketchup, mustard, mayonnaise,
+        vinegar, salad dressing, chicken soup, ramen noodles, rice crackers, frozen berries, pickles, olives,
+        chickpeas, lentils, black beans, quinoa, flax seeds, stevia, brown sugar, gift basket, birthday cake"""
+    ),
+    "diet": _words(
+        """organic, low sodium, gluten free, sugar free, vegan, kosher, keto friendly, non gmo, low carb, fat free,
+        dairy free, high protein, wild, fresh, unsalted, family size, individually wrapped, bulk"""
+    ),
+    "everyday": _words(
+        """toothbrush, toothpaste, mouthwash, dental floss, razor blades, shaving cream, deodorant, body wash, hand
+        soap, hair dye, hair dryer, curling iron, nail polish, eyeliner, foundation, face mask, night cream, body
+        butter, essential oil, hair oil, conditioner, cotton pads, bandages, thermometer, blood pressure monitor, knee
+        brace, posture corrector, heating pad, foam roller, resistance bands, kettlebell, jump rope, swim goggles,
+        bikini, leggings, sports bra, polo shirt, dress shirt, blazer, cardigan, sweatpants, pyjamas, underwear,
+        tights, loafers, high heels, ankle boots, slippers, baseball cap, beanie, umbrella, suitcase, duffel bag, tote
+        bag, night stand, coffee table, tv stand, bar stool, bunk bed, bed sheets, mattress topper, throw pillow, area
+        rug, blackout curtains, picture frame, wall clock, string lights, floor lamp, ceiling fan, space heater,
+        humidifier, air purifier, trash can, laundry basket, ironing board, iron, mop, dish soap, laundry detergent,
+        paper towels, toilet paper, trash bags, storage bins, shoe rack, coat hanger, cutting board, baking tray,
+        measuring cups, water bottle, lunch box, thermos, cake stand, rice cooker, slow cooker, waffle maker, juicer,
+        coffee grinder, memory card, hard drive, hdmi cable, power bank, screen protector, phone holder, ring light,
+        webcam, game controller, gaming chair, graphics card, projector, walkie talkie, remote control, extension
+        cord, aa batteries, smoke detector, door lock, paint roller, sandpaper, tool box, tape measure, work gloves,
+        car charger, car wax, wiper blades, motor oil, bike lock, fishing rod, camping stove, cooler box, bird feeder,
+        fish tank, dog leash, cat tree, puppy pads, flea treatment, baby wipes, baby bottle, pacifier, high chair,
+        crib, crayons, coloring set, building blocks, toy car, party balloons, gift wrap, greeting cards, wedding
+        dress, costume"""
+    ),
+    "goal": _words(
+        """lose belly fat, gain weight, get stronger arms, build bigger muscles, improve my stamina, run faster, sleep
+        through the night, wake up fresh, look younger, get clear skin, stop my hair from falling out, grow a thicker
+        beard, whiten my teeth, lower my cholesterol, keep my blood sugar down, improve my digestion, get rid of a
+        cough, calm my nerves, focus better at work, quit snacking, recover after training, protect my joints,
+        strengthen my bones, sit straight at my desk, sleep without neck pain, keep my feet warm, cool my bedroom,
+        keep mosquitoes away, get rid of ants, remove stains from a carpet, keep my plants alive, stop my dog from
+        barking, soothe my baby, organise my kitchen, get fit at home, train for a marathon, stay healthy in winter,
+        be more active"""
+    ),
+    "wish": _words(
+        """weight loss, weight gain, muscle growth, lean body, strong bones, healthy heart, glowing skin, dark
+        circles, oily hair, split ends, cracked heels, bad breath, dry eyes, sore muscles, knee pain, neck pain,
+        migraine, a cold, indigestion, bloating, stress relief, stamina, endurance, memory and focus, growing
+        children, pregnancy, menopause, snoring, allergies, mosquito bites, sunburn, diabetes, high blood pressure,
+        low iron, taller height, gym beginners"""
+    ),
     "colour": _words(
         """black, white, red, navy blue, light grey, olive green, pink, beige, gold, silver, brown, turquoise,
         purple"""

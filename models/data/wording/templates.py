@@ -80,6 +80,22 @@ TEMPLATES: Mapping[str, tuple[str, ...]] = {
         {single}
         {single}
         {single}
+        {everyday}
+        {everyday} [for {person}|{colour}|{size}|under {price}|on sale|with free shipping|made in usa|near me|set of 4]
+        [{brand}|{colour}|best|cheap|large|mini|portable|waterproof|stainless steel|wooden|cordless] {everyday}
+        [{diet} |]{grocery}[ {size}| under {price}|]
+        {diet} {grocery}
+        [can you|please|will you|] [recommend|suggest|show|help me find|advise] [me |][a |something |the best |\
+            ][supplement|product|cream|food|exercise machine|tool|remedy][ that helps|] to {goal}
+        [i want to|i need to|i would like to|trying to|how can i|want to] {goal}[ what should i buy| in a month|\
+            , which product helps|]
+        [something|anything|a product|what product|products|which supplement|medicine|powder|food] [that helps |][to|\
+            which helps me to|so that i can] {goal}
+        [best|good|natural|cheap|effective|suggest something] [for|against] {wish}
+        {wish}[ product| supplement| remedy| solution| powder| kit|]
+        [i have|i am suffering from|my problem is|i get] {wish}[ please suggest| what do you recommend| what helps|]
+        [help me choose|i am confused about|not sure which is|i want to buy] [a|the best|\
+            the right] {everyday}[ for {person}|]
         [{product}|{product} {colour}|{brand} {product}]
         {title} [poster|t-shirt|mug|lego set|costume|action figure|board game|phone case|bedding|backpack|wall art|\
             puzzle|funko pop|hoodie]

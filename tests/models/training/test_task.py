@@ -6,7 +6,7 @@ import pytest
 
 from models.data.table import Row, TableError
 from models.labels import LABELS
-from models.training.task import make_task
+from models.training.task import OUTSIDE, make_task
 
 
 def rows(*labels: str, count: int = 20) -> list[Row]:
@@ -50,6 +50,22 @@ def test_other_labels_are_sorted_and_each_its_own_group_unless_the_table_says() 
     assert make_task(rows("b", "a"), validation_share=0.1, seed=1).groups == {"a": "a", "b": "b"}
     grouped = [row.__class__(row.text, row.label, "g" if row.label != "c" else "h") for row in rows("a", "b", "c")]
     assert make_task(grouped, validation_share=0.1, seed=1).groups == {"a": "g", "b": "g", "c": "h"}
+
+
+def test_rows_outside_every_label_are_learned_from_and_not_judged_on() -> None:
+    table = [
+        Row("x", "a", split="train"), Row("y", "b", split="train"), Row("asdf", "none", "none", split="train"),
+        Row("z", "a", split="validation"), Row("qwer", "none", "none", split="validation"),
+    ]  # fmt: skip
+    task = make_task(table, validation_share=0.1, seed=1, out_of_scope_label="none")
+    assert task.names == ["a", "b"]
+    assert (task.splits["train"].texts, task.splits["train"].targets) == (["x", "y", "asdf"], [0, 1, OUTSIDE])
+    assert task.splits["validation"].texts == ["z"]
+
+
+def test_an_out_of_scope_label_that_no_row_has_is_refused() -> None:
+    with pytest.raises(TableError, match="no row has the out-of-scope label 'nonne'"):
+        make_task(rows("a", "b"), validation_share=0.1, seed=1, out_of_scope_label="nonne")
 
 
 @pytest.mark.parametrize(
