@@ -62,6 +62,7 @@ class Manifest(_Strict):
     labels: Annotated[list[Label], Field(min_length=2)]
     label_priors: dict[str, Probability]
     abstain_threshold: Probability
+    group_thresholds: dict[str, Probability] = {}  # asked of a group's confidence as well, where it has one
     golden: Annotated[list[GoldenQuery], Field(min_length=1)]
     quality: dict[str, Any] = {}
     lineage: dict[str, Any] = {}
@@ -74,6 +75,8 @@ class Manifest(_Strict):
             raise ValueError(f"labels: a name occurs twice in {names}")
         if set(self.label_priors) != set(names):
             raise ValueError(f"label_priors: has {sorted(self.label_priors)}, labels are {sorted(names)}")
+        if unknown := sorted(set(self.group_thresholds) - set(self.groups)):
+            raise ValueError(f"group_thresholds: has {unknown}, groups are {self.groups}")
         for golden in self.golden:
             if len(golden.probabilities) != len(names):
                 raise ValueError(

@@ -62,6 +62,7 @@ class TrainingRecord(_Frozen):
     # What the model takes a label's share of the queries to be: the training rows, with the loss's class weights.
     label_priors: dict[str, Share]
     abstain_threshold: Share
+    group_thresholds: dict[str, Share] = {}  # asked of a group's confidence as well, where it has one
     quality: dict[str, Any] = {}  # split → scores, see models.training.scores
     lineage: Lineage
 
@@ -70,6 +71,8 @@ class TrainingRecord(_Frozen):
         names = [label.name for label in self.labels]
         if len(set(names)) < len(names):
             raise ValueError(f"a label is named twice: {', '.join(names)}")
+        if not set(self.group_thresholds) <= {label.group for label in self.labels}:
+            raise ValueError("group_thresholds names a group that no label has")
         if set(self.label_priors) != set(names):
             raise ValueError("label_priors and labels name different labels")
         if abs(sum(self.label_priors.values()) - 1) > 1e-3:

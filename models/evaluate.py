@@ -107,8 +107,9 @@ def command(
 
     _prepare_places(out, pictures)
     try:
+        subject = _subject(checkpoint, bundle, target)
         report, judged = _evaluate(
-            _subject(checkpoint, bundle, target),
+            subject,
             table,
             estimate_priors,
             estimate_column,
@@ -117,12 +118,12 @@ def command(
         )
     except (ValueError, StartError) as error:
         raise click.ClickException(str(error)) from error
-    show(report)
     if pictures is not None:
         from models.evaluation.pictures import draw
 
-        report["pictures"] = [str(path) for path in draw(judged, report["scores"]["abstain"]["threshold"], pictures)]
+        report["pictures"] = [str(path) for path in draw(judged, subject.abstain_threshold, pictures)]
     write_document(report, out)
+    show(report)
 
 
 def _subject(checkpoint: Path | None, bundle: Path | None, target: str | None) -> Subject:

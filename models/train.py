@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from accelerate import Accelerator  # type: ignore[import-untyped]
 
     from models.training.distillation import Teaching
+    from models.training.finishing import Home
 
 
 def lineage_of(base: str, table: Path, seed: int, teaching: Teaching | None) -> Lineage:
@@ -74,6 +75,7 @@ def train(
     state: Path,
     accelerator: Accelerator,
     teaching: Teaching | None = None,
+    home: Home | None = None,
 ) -> TrainingRecord | None:
     """Fit, calibrate, write; the record on the main process, None on the others.
 
@@ -96,13 +98,15 @@ def train(
         best = fit.run(pairs["train"], pairs["validation"], report)
     if not accelerator.is_main_process:
         return None
-    record = finish(best, tokenizer, task, recipe, lineage, out)
+    record = finish(best, tokenizer, task, recipe, lineage, out, home)
     shutil.rmtree(state)
     return record
 
 
 def _describe(record: TrainingRecord) -> str:
     lines = [f"temperature {record.temperature}, abstains under {record.abstain_threshold}"]
+    if record.group_thresholds:
+        lines.append("  of " + ", ".join(f"{name} {each}" for name, each in record.group_thresholds.items()))
     for name, quality in record.quality.items():
         groups = ", ".join(
             f"{group} {scores['recall']:.3f} (n={scores['n']})" for group, scores in quality["groups"].items()
@@ -166,6 +170,14 @@ def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tup
     show_default=True,
     help="Of such a row in the loss; a row with a label has 1.",
 )
+@click.option("--home-group", metavar="GROUP", help="Its page is the default: the other groups get thresholds.")
+@click.option(
+    "--redirect-cost",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="What wrongly taking a query of --home-group costs, in queries of another group left at home.",
+)
 @click.option("--epochs", type=click.IntRange(1), default=8, show_default=True, help="At most; see --patience.")
 @click.option("--patience", type=click.IntRange(1), default=2, show_default=True, help="Epochs without a better score.")
 @click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Queries a step and process.")
@@ -201,6 +213,8 @@ def command(
     label_column: str,
     validation_share: float,
     out_of_scope_label: str | None,
+    home_group: str | None,
+    redirect_cost: float,
     threads: int,
     precision: str,
     state: Path | None,
@@ -234,6 +248,10 @@ def command(
             seed=recipe_options["seed"],
             out_of_scope_label=out_of_scope_label,
         )
+        if home_group is not None and home_group not in task.groups.values():
+            raise TableError(
+                f"--home-group {home_group}: the table's groups are {', '.join(set(task.groups.values()))}"
+            )
         teaching = None
         if teacher:
             from models.training.distillation import plan
@@ -241,6 +259,7 @@ def command(
             loss = {"share": teacher_share, "temperature": teacher_temperature, "match_hidden": match_hidden}
             teaching = plan(teacher, task.names, student_layers, keep_layers, **loss)
         base_folder = teacher or find_base(base)
+        from models.training.finishing import Home
         from models.training.fitting import StateError
 
         recipe = Recipe(**recipe_options)
@@ -255,7 +274,8 @@ def command(
         if teacher and load_record(teacher).lineage.data_digest != lineage.data_digest:
             click.echo(f"{teacher} learned from another table: if it saw this one's tests, scores flatter", err=True)
         try:
-            record = train(task, base_folder, recipe, lineage, out, state, accelerator, teaching)
+            home = None if home_group is None else Home(home_group, redirect_cost)
+            record = train(task, base_folder, recipe, lineage, out, state, accelerator, teaching, home)
         except (StateError, ArithmeticError) as error:
             raise click.ClickException(str(error)) from error
     except (TableError, CheckpointError) as error:

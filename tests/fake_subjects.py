@@ -33,7 +33,7 @@ def fake_subject(
         return np.array([answers[text] for text in texts])
 
     priors = {label.name: PRIORS.get(label.name, 0.1) for label in labels}
-    return Subject(name, list(labels), 32, priors, 0.5, lambda: answer)
+    return Subject(name, list(labels), 32, priors, 0.5, {}, lambda: answer)
 
 
 def judge(truth: Sequence[str], answers: Sequence[Sequence[float]]) -> Judged:

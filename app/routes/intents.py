@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from app.classifier import Classifier, Prediction
@@ -29,6 +29,7 @@ class IntentRoutes:
         *,
         model: str,
         abstain_threshold: float,
+        group_thresholds: Mapping[str, float],
         timeout_s: float,
         max_queries: int,
     ) -> None:
@@ -36,6 +37,7 @@ class IntentRoutes:
         self._metrics = metrics
         self._model = model
         self._abstain_threshold = abstain_threshold
+        self._group_thresholds = group_thresholds
         self._timeout_s = timeout_s
         self._max_queries = max_queries
 
@@ -113,9 +115,11 @@ class IntentRoutes:
     def _reply(self, query: str, prediction: Prediction, request: IntentRequest | IntentListRequest) -> dict[str, Any]:
         assert not isinstance(prediction.ranked, Exception)
         intents, groups = prediction.ranked
-        (intent, confidence), (group, _) = intents[0], groups[0]
+        (intent, confidence), (group, group_confidence) = intents[0], groups[0]
         self._metrics.observe_prediction(intent, confidence, prediction)
-        abstains = request.abstain and confidence < self._abstain_threshold
+        abstains = request.abstain and (
+            confidence < self._abstain_threshold or group_confidence < self._group_thresholds.get(group, 0.0)
+        )
         return {
             "query": query,
             "intent": None if abstains else intent,

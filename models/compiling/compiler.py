@@ -83,6 +83,7 @@ def _new_manifest(source: Source, order: Order, reference: Reference, golden: Se
         labels=source.labels,
         label_priors=source.label_priors,
         abstain_threshold=source.abstain_threshold,
+        group_thresholds=source.group_thresholds,
         golden=[GoldenQuery(query=query, probabilities=row) for query, row in zip(golden, answers, strict=True)],
         quality=source.quality,
         lineage=source.lineage,

@@ -41,6 +41,7 @@ class Source:
     temperature: float = 1.0
     label_priors: dict[str, float] = field(default_factory=dict)
     abstain_threshold: float = 0.0
+    group_thresholds: dict[str, float] = field(default_factory=dict)
     quality: dict[str, Any] = field(default_factory=dict)
     lineage: dict[str, Any] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()  # in words, for whoever compiles
@@ -69,10 +70,13 @@ def read_source(folder: Path, *, labels: Path | None = None) -> Source:
     return Source(converted=converted, tokenizer=tokenizer, **known)
 
 
+THRESHOLDS = ("abstain_threshold", "group_thresholds")
+
+
 def _recorded(folder: Path) -> dict[str, Any]:
     record = load_record(folder)
     labels = [Label(name=label.name, definition=label.definition, group=label.group) for label in record.labels]
-    names = ("normaliser", "max_tokens", "temperature", "label_priors", "abstain_threshold", "quality")
+    names = ("normaliser", "max_tokens", "temperature", "label_priors", "quality", *THRESHOLDS)
     return {"labels": labels, "lineage": record.lineage.model_dump()} | {name: getattr(record, name) for name in names}
 
 

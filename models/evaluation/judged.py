@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -63,6 +64,14 @@ class Judged:
     @cached_property
     def group_is_right(self) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = self.group_predicted == self.group_truth
+        return found
+
+    def is_sure(self, abstain_threshold: float, group_thresholds: Mapping[str, float]) -> NDArray[np.bool_]:
+        """[n] whether the service would answer a request that lets it abstain."""
+        asked = np.array([group_thresholds.get(group, 0.0) for group in self.groups])[self.group_predicted]
+        found: NDArray[np.bool_] = (self.confidence >= abstain_threshold) & (
+            self.group_probabilities.max(axis=1) >= asked
+        )
         return found
 
     def only(self, chosen: NDArray[np.bool_]) -> Judged:

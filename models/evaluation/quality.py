@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from models.training.scores import macro_f1
 _SHOWN = 30
 
 
-def quality(judged: Judged, abstain_threshold: float, chance: np.random.Generator) -> dict[str, Any]:
+def quality(
+    judged: Judged, abstain_threshold: float, group_thresholds: Mapping[str, float], chance: np.random.Generator
+) -> dict[str, Any]:
     """Every score of one set that needs no more than the answers and the truth."""
     matrix = confusion_matrix(judged.truth, judged.predicted, labels=range(len(judged.labels)))
     hits, counts = matrix.diagonal().tolist(), matrix.sum(axis=1).tolist()
     groups = confusion_matrix(judged.group_truth, judged.group_predicted, labels=range(len(judged.groups)))
-    is_sure = judged.confidence >= abstain_threshold
+    is_sure = judged.is_sure(abstain_threshold, group_thresholds)
     return {
         "n": len(judged),
         "accuracy": share_of(judged.is_right),
@@ -34,6 +37,7 @@ def quality(judged: Judged, abstain_threshold: float, chance: np.random.Generato
         "group_ece": calibration_error(reliability(judged.group_probabilities.max(axis=1), judged.group_is_right)),
         "abstain": {
             "threshold": abstain_threshold,
+            "group_thresholds": dict(group_thresholds),
             "answered": share_of(is_sure),
             "accuracy": share_of(judged.is_right[is_sure]),
             "wrong_and_sure": share_of(is_sure & ~judged.is_right),

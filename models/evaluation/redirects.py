@@ -7,23 +7,28 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.evaluation.intervals import share_of
 from models.evaluation.judged import Judged
 
 
-def false_redirects(judged: Judged, home: str, thresholds: Sequence[float], keep_recall: float) -> dict[str, Any]:
+def false_redirects(
+    judged: Judged, home: str, thresholds: Sequence[float], keep_recall: float, is_sure: NDArray[np.bool_]
+) -> dict[str, Any]:
     """What happens to the rows of group ``home`` when a page switches on a confident enough other group.
 
     A row is redirected when another group has the largest confidence and that reaches the group's threshold. Two ways
     of setting them: each of ``thresholds`` for all groups, and for each group the highest that still keeps
-    ``keep_recall`` of its own rows.
+    ``keep_recall`` of its own rows. "as shipped" redirects where the model ``is_sure`` [n], by thresholds of its own.
     """
     others = [group for group in judged.groups if group != home]
     kept = {group: highest_threshold(judged, group, keep_recall) for group in others}
     settings = {f"keeps {keep_recall:.0%} of each": kept}
     settings |= {f"{threshold:g}": dict.fromkeys(others, threshold) for threshold in thresholds}
-    return {"home": home, "settings": {name: _at(judged, home, each) for name, each in settings.items()}}
+    found = {name: _at(judged, home, each) for name, each in settings.items()}
+    found["as shipped"] = {"thresholds": {}} | _sent(judged, home, is_sure)
+    return {"home": home, "settings": found}
 
 
 def highest_threshold(judged: Judged, group: str, keep_recall: float) -> float:
@@ -44,11 +49,15 @@ def _at(judged: Judged, home: str, thresholds: dict[str, float]) -> dict[str, An
     # The home page is where everything else stays, so it has no threshold.
     needed = np.array([thresholds.get(group, 0.0) for group in judged.groups])
     reached = judged.group_probabilities.max(axis=1) >= needed[judged.group_predicted]
+    return {"thresholds": thresholds} | _sent(judged, home, reached)
+
+
+def _sent(judged: Judged, home: str, reached: NDArray[np.bool_]) -> dict[str, Any]:
+    """What a setting costs and saves; ``reached`` [n] are the rows whose answer is confident enough."""
     at_home = judged.group_truth == judged.groups.index(home)
     is_sent = reached & (judged.group_predicted != judged.groups.index(home))
-    places = {group: judged.groups.index(group) for group in thresholds}
+    places = {group: at for at, group in enumerate(judged.groups) if group != home}
     return {
-        "thresholds": thresholds,
         "false_redirects": share_of(is_sent[at_home]),
         "to": {group: int(np.sum(is_sent & at_home & (judged.group_predicted == at))) for group, at in places.items()},
         "recall": {

@@ -63,13 +63,19 @@ def evaluate(subject: Subject, labelled: Labelled, training: Floats, request: Re
     judged = raw.given(correct(raw.probabilities))
     report |= {
         "priors": None if given is None else dict(zip(subject.names, given.tolist(), strict=True)),
-        "scores": quality(judged, subject.abstain_threshold, chance),
+        "scores": quality(judged, subject.abstain_threshold, subject.group_thresholds, chance),
         "segments": segment_scores(judged, labelled),
         "mixes": mix_scores(raw, training, mixes),
         "mistakes": mistakes(judged, labelled),
     }
     if request.home is not None and len(subject.groups) > 1:
-        report["redirects"] = false_redirects(judged, request.home, request.thresholds, request.keep_recall)
+        report["redirects"] = false_redirects(
+            judged,
+            request.home,
+            request.thresholds,
+            request.keep_recall,
+            judged.is_sure(subject.abstain_threshold, subject.group_thresholds),
+        )
     if request.out_of_scope_label is not None:
         report["out_of_scope"] = _out_of_scope(judged, correct(asked[len(labelled) :]), request.out_of_scope_label)
     for kind in request.perturb:

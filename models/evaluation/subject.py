@@ -32,6 +32,7 @@ class Subject:
     max_tokens: int
     label_priors: dict[str, float]
     abstain_threshold: float
+    group_thresholds: dict[str, float]
     load: Callable[[], Answer]
     notes: tuple[str, ...] = ()
 
@@ -82,6 +83,7 @@ def bundle_subject(folder: Path, target: str | None = None) -> Subject:
         manifest.max_tokens,
         manifest.label_priors,
         manifest.abstain_threshold,
+        manifest.group_thresholds,
         partial(_load_target, bundle, target),
     )
 
@@ -109,6 +111,7 @@ def checkpoint_subject(folder: Path) -> Subject:
         source.max_tokens,
         priors,
         source.abstain_threshold,
+        source.group_thresholds,
         lambda: Reference(source).probabilities,
         source.assumed,
     )
@@ -149,5 +152,6 @@ def _unpacked_subject(folder: Path) -> Subject:
         record.max_tokens,
         record.label_priors,
         record.abstain_threshold,
+        record.group_thresholds,
         load,
     )

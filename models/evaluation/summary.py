@@ -61,6 +61,9 @@ def _overall(report: dict[str, Any]) -> Table:
     table.add_row("ECE of intents / of groups", f"{scores['ece']:.3f} / {scores['group_ece']:.3f}")
     abstain = scores["abstain"]
     table.add_row(f"answered, abstaining under {abstain['threshold']:.2f}", percent(abstain["answered"]))
+    if abstain["group_thresholds"]:
+        asked = ", ".join(f"{name} {threshold:.2f}" for name, threshold in abstain["group_thresholds"].items())
+        table.add_row(Text("  and under, of groups"), Text(asked))
     table.add_row("  of these right", percent(abstain["accuracy"]))
     table.add_row("  wrong and sure, of all", percent(abstain["wrong_and_sure"]))
     if (found := report.get("out_of_scope")) is not None:
@@ -103,7 +106,8 @@ def _redirects(redirects: dict[str, Any]) -> Table:
     table = Table("thresholds", "false redirects", "recall of the others", title=title, title_justify="left")
     for name, each in redirects["settings"].items():
         recall = ", ".join(
-            f"{group} {share['value'] * 100:.1f} at {each['thresholds'][group]:.2f}"
+            f"{group} {share['value'] * 100:.1f}"
+            + (f" at {each['thresholds'][group]:.2f}" if each["thresholds"] else "")
             for group, share in list(each["recall"].items())[:_MOST_COLUMNS]
         )
         table.add_row(Text(name), percent(each["false_redirects"]), Text(recall))

@@ -1,4 +1,4 @@
-"""What is set after training, on the validation split: the temperature and the confidence to abstain under."""
+"""What is set after training, on rows that it hasn't seen: the temperature, and the confidences to abstain under."""
 
 from __future__ import annotations
 
@@ -39,3 +39,28 @@ def fit_abstain_threshold(probabilities: Floats, truth: Ints, lost: float = 0.02
     """
     correct = probabilities.argmax(axis=1) == truth
     return float(np.quantile(probabilities.max(axis=1)[correct], lost)) if correct.any() else 0.0
+
+
+def fit_group_thresholds(
+    group_probabilities: Floats, group_truth: Ints, *, home: int, redirect_cost: float
+) -> dict[int, float]:
+    """Group → the confidence to ask of it, for every group but ``home``, whose page is shown in all other cases.
+
+    The threshold that pays best: the group's own rows that reach it, less ``redirect_cost`` times the rows of ``home``
+    that do, both as shares. That is the cost-sensitive decision of Elkan (2001) with both errors priced. Thresholds lie
+    halfway between two confidences.
+
+    ``group_probabilities`` [n, groups], ``group_truth`` [n].
+    """
+    predicted, confidence = group_probabilities.argmax(axis=1), group_probabilities.max(axis=1)
+    thresholds: dict[int, float] = {}
+    for group in range(group_probabilities.shape[1]):
+        kept = np.where(predicted == group, confidence, -1.0)
+        own, taken = kept[group_truth == group], kept[group_truth == home]
+        if group == home or not len(own) or not len(taken):
+            continue
+        reached = np.unique(kept[kept >= 0])
+        candidates = np.concatenate([[0.0], (reached[1:] + reached[:-1]) / 2])
+        worth = [np.mean(own >= each) - redirect_cost * np.mean(taken >= each) for each in candidates]
+        thresholds[group] = float(candidates[int(np.argmax(worth))])
+    return thresholds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -12,20 +13,36 @@ from transformers.utils import logging
 
 from app.text import NORMALISER_VERSION
 from models.checkpoint import Lineage, TrainingRecord, save_record
-from models.training.confidence import fit_abstain_threshold, fit_temperature
+from models.training.confidence import fit_abstain_threshold, fit_group_thresholds, fit_temperature
 from models.training.encoded import Encoded, predict
 from models.training.fitting import class_weights
 from models.training.recipe import Recipe
-from models.training.scores import Floats, score, softmax
+from models.training.scores import Floats, Ints, score, softmax
 from models.training.task import OUTSIDE, Task
 
 
+@dataclasses.dataclass(frozen=True)
+class Home:
+    """The group whose page a shop shows unless another answer is confident enough."""
+
+    group: str
+    redirect_cost: float  # of a row of it taken wrongly, in rows of another group, were groups equally large
+
+
 def finish(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, task: Task, recipe: Recipe, lineage: Lineage, out: Path
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    task: Task,
+    recipe: Recipe,
+    lineage: Lineage,
+    out: Path,
+    home: Home | None = None,
 ) -> TrainingRecord:
     """Turn fitted weights into a checkpoint at ``out`` and return its record.
 
-    The weights are rounded to float16 before anything is measured: what is scored is what is written.
+    Confidence is fitted on the split ``development`` where the table has one, else on validation: a model is surer of
+    the sources it was trained on than it can be of others. The weights are rounded to float16 before anything is
+    measured: what is scored is what is written.
     """
     round_to_half(model)
     logits: dict[str, Floats] = {
@@ -34,7 +51,8 @@ def finish(
         if name != "train"
     }
     truth = {name: np.array(task.splits[name].targets) for name in logits}
-    temperature = fit_temperature(logits["validation"], truth["validation"])
+    decisive = "development" if "development" in logits else "validation"
+    temperature = fit_temperature(logits[decisive], truth[decisive])
     probabilities = {name: softmax(values, temperature) for name, values in logits.items()}
     record = TrainingRecord(
         normaliser=NORMALISER_VERSION,
@@ -43,6 +61,7 @@ def finish(
         temperature=round(temperature, 4),
         label_priors=label_priors(task, recipe.balance),
         abstain_threshold=round(fit_abstain_threshold(probabilities["validation"], truth["validation"]), 4),
+        group_thresholds=group_thresholds(probabilities[decisive], truth[decisive], task, home) if home else {},
         quality={
             name: score(values, truth[name], task.names, task.groups, task.splits[name].sources)
             for name, values in probabilities.items()
@@ -51,6 +70,18 @@ def finish(
     )
     write_checkpoint(model, tokenizer, record, out)
     return record
+
+
+def group_thresholds(probabilities: Floats, truth: Ints, task: Task, home: Home) -> dict[str, float]:
+    groups = list(dict.fromkeys(task.groups.values()))
+    group_of = np.array([groups.index(label.group) for label in task.labels])
+    found = fit_group_thresholds(
+        probabilities @ np.eye(len(groups))[group_of],
+        group_of[truth],
+        home=groups.index(home.group),
+        redirect_cost=home.redirect_cost,
+    )
+    return {groups[at]: round(threshold, 4) for at, threshold in found.items()}
 
 
 def round_to_half(model: torch.nn.Module) -> None:

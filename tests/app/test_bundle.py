@@ -157,6 +157,8 @@ class TestADamagedBundle:
             ({"pooling": "max"}, "pooling: "),
             ({"temperature": 0}, "temperature: "),
             ({"abstain_threshold": 1.1}, "abstain_threshold: "),
+            ({"group_thresholds": {"help": 1.1}}, "group_thresholds"),
+            ({"group_thresholds": {"helper": 0.5}}, r".*group_thresholds: has \['helper'\]"),
             ({"labels": []}, "labels: "),
             ({"golden": []}, "golden: "),
             ({"surprise": 1}, "surprise: "),

@@ -16,7 +16,7 @@ from accelerate import Accelerator  # noqa: E402
 from click.testing import CliRunner, Result  # noqa: E402
 from transformers import BertConfig, BertModel, BertTokenizerFast  # noqa: E402
 
-from models.checkpoint import CheckpointError, load_model, load_record  # noqa: E402
+from models.checkpoint import CheckpointError, TrainingRecord, load_model, load_record  # noqa: E402
 from models.labels import LABELS  # noqa: E402
 from models.train import command  # noqa: E402
 from models.training.base import find_base, load_base  # noqa: E402
@@ -204,6 +204,28 @@ def test_lower_layers_learn_slower_and_norms_do_not_decay(base: Path) -> None:
     assert sorted({group["peak"] for group in groups}) == [0.25, 0.5, 1.0]
     assert {parameter.ndim for group in groups if not group["weight_decay"] for parameter in group["params"]} == {1}
     assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
+
+
+def test_confidence_is_fitted_on_the_sources_held_out_for_decisions(base: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    labels = [*WORDS]
+    lines = []
+    for place, (text, label) in enumerate(rows(60)):
+        split = ("train", "train", "validation", "development")[place % 4]
+        # Of the rows for decisions every other has a label that no model can know.
+        wrong = split == "development" and place % 8 == 3
+        lines.append(f"{text},{labels[labels.index(label) - 1] if wrong else label},{split}")
+
+    def trained(lines: list[str]) -> TrainingRecord:
+        table.write_text("text,label,split\n" + "\n".join(lines) + "\n", encoding="utf-8")
+        options = ("--epochs", "8", "--patience", "8", "--augment", "0", "--layer-decay", "1", "--train-embeddings")
+        result = train(table, base, *options, "--home-group", "product", "--redirect-cost", "30")
+        assert result.exit_code == 0, result.output
+        return load_record(tmp_path / "checkpoint")
+
+    doubtful, sure = trained(lines), trained([line for line in lines if not line.endswith("development")])
+    assert doubtful.temperature > 1.5 * sure.temperature
+    assert set(doubtful.group_thresholds) == set(sure.group_thresholds) == {"help", "media"}
 
 
 def test_rare_labels_weigh_more_and_rows_weigh_one_on_average() -> None:

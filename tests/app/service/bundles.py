@@ -15,6 +15,7 @@ POISON = "cable"
 # As many tokens as there may be, [CLS] and [SEP] included: it fills a row of 32.
 LONG_QUERY = "a " * (MAX_TOKENS - 2)
 LABELS = 9
+HELP_THRESHOLD = 0.9
 GROUPS = 4
 
 
@@ -27,5 +28,6 @@ def make_null_bundle(path: Path, *, buckets: tuple[int, ...] = (16, 32)) -> Path
     target = bundle.target(TARGET).model_copy(update={"buckets": list(buckets)})
     (path / TARGET / TARGET_MANIFEST).write_text(target.model_dump_json())
     # Cold enough that some answers are sure and others aren't.
-    write_manifest(path, bundle.manifest.model_copy(update={"temperature": 0.4}))
+    changes = {"temperature": 0.4, "group_thresholds": {"help": HELP_THRESHOLD}}
+    write_manifest(path, bundle.manifest.model_copy(update=changes))
     return path

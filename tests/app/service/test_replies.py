@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.raw_http import post, request
-from tests.app.service.bundles import GROUPS, LABELS
+from tests.app.service.bundles import GROUPS, HELP_THRESHOLD, LABELS
 from tests.app.service.running import RunningService
 from tests.app.service.test_bad_inputs import stages
 
@@ -70,9 +70,17 @@ def test_abstaining_takes_intent_and_group_and_leaves_the_ranking(service: Runni
     threshold = service.get("/v1/model").json()["abstain_threshold"]
     queries = ["a", "red shoes", "usb", "where is my order", "return", "how do i cancel", "dress", "99", "is it"]
     answers = {query: service.classify(query, abstain=True).json() for query in queries}
-    unsure = [query for query, answer in answers.items() if answer["confidence"] < threshold]
+    under_threshold = {query for query, answer in answers.items() if answer["confidence"] < threshold}
+    under_its_group_s = {
+        query
+        for query, answer in answers.items()
+        if answer["groups"][0]["group"] == "help" and answer["groups"][0]["confidence"] < HELP_THRESHOLD
+    }
+    unsure = under_threshold | under_its_group_s
 
-    assert 0 < len(unsure) < len(queries)  # both kinds are here
+    assert under_threshold
+    assert under_its_group_s - under_threshold
+    assert len(unsure) < len(queries)
     for query, answer in answers.items():
         usual = service.classify(query, abstain=False).json()
         assert usual["intent"]

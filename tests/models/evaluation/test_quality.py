@@ -27,7 +27,7 @@ ANSWERS = [
     sure("status", 0.8),
 ]
 JUDGED = judge([row.label for row in ROWS], ANSWERS)
-SCORES = quality(JUDGED, 0.5, np.random.default_rng(0))
+SCORES = quality(JUDGED, 0.5, {}, np.random.default_rng(0))
 
 
 class TestQuality:
@@ -54,6 +54,10 @@ class TestQuality:
         assert (abstain["answered"]["value"], abstain["accuracy"]["n"]) == (0.6, 3)
         assert abstain["accuracy"]["value"] == pytest.approx(1 / 3)
         assert abstain["wrong_and_sure"]["value"] == 0.4
+
+    def test_a_group_may_ask_for_more_than_the_rest(self) -> None:
+        found = quality(JUDGED, 0.5, {"media": 0.75}, np.random.default_rng(0))["abstain"]
+        assert (found["answered"]["value"], found["wrong_and_sure"]["value"]) == (0.4, 0.2)  # "lamp" as media, at 0.7
 
     def test_the_confusion_has_the_truth_in_rows(self) -> None:
         matrix = SCORES["confusion"]["truth_by_answer"]
@@ -86,15 +90,22 @@ class TestFalseRedirects:
         ],
     )
 
+    SURE = JUDGED.is_sure(0.5, {"help": 0.92})
+
+    def test_as_shipped_are_the_thresholds_of_the_model(self) -> None:
+        found = false_redirects(self.JUDGED, "product", [], 0.5, self.SURE)["settings"]["as shipped"]
+        assert found["to"] == {"media": 1, "help": 1}  # 0.7, and 0.91 with 0.03 of the other help label
+        assert found["recall"]["help"]["value"] == 0.5
+
     def test_a_product_query_counts_when_another_group_reaches_its_threshold(self) -> None:
-        found = false_redirects(self.JUDGED, "product", [0.5, 0.8, 0.95], keep_recall=0.5)["settings"]
+        found = false_redirects(self.JUDGED, "product", [0.5, 0.8, 0.95], 0.5, self.SURE)["settings"]
         assert [found[name]["false_redirects"]["value"] for name in ("0.5", "0.8", "0.95")] == [0.4, 0.2, 0.0]
         assert found["0.5"]["to"] == {"media": 1, "help": 1}
         assert found["0.8"]["recall"]["help"]["value"] == 0.5
 
     def test_thresholds_can_be_the_highest_that_keep_a_recall(self) -> None:
         # Confidence of the group: 0.94 and 0.91 with a third of the rest for the other help label.
-        kept = false_redirects(self.JUDGED, "product", [], keep_recall=0.5)["settings"]["keeps 50% of each"]
+        kept = false_redirects(self.JUDGED, "product", [], 0.5, self.SURE)["settings"]["keeps 50% of each"]
         assert kept["thresholds"] == {"media": 0.0, "help": 0.94}
         assert kept["recall"]["help"]["value"] == 0.5
         assert kept["to"] == {"media": 1, "help": 1}  # 0.91 + 0.03 reaches it too

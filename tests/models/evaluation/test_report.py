@@ -67,7 +67,7 @@ def test_an_estimated_mix_without_queries_is_refused_before_the_model_is_loaded(
     def load() -> Any:
         raise AssertionError("was loaded")
 
-    subject = Subject("fake", LABELS, 32, PRIORS, 0.5, load)
+    subject = Subject("fake", LABELS, 32, PRIORS, 0.5, {}, load)
     with pytest.raises(PriorsError, match="needs the unlabelled queries"):
         report(subject, priors="estimated")
     with pytest.raises(PriorsError, match="name every label"):
@@ -102,7 +102,7 @@ class TestPerturbed:
     @pytest.mark.parametrize("kind", ["prefix", "typo"])
     def test_changed_rows_are_asked_again_and_compared_with_what_they_were(self, kind: str) -> None:
         answer = self.Literal()
-        subject = Subject("literal", LABELS, 32, PRIORS, 0.5, lambda: answer)
+        subject = Subject("literal", LABELS, 32, PRIORS, 0.5, {}, lambda: answer)
         found = report(subject, perturb=[kind])["segments"]["perturbed"][kind]
         changed = answer.asked[len(ROWS) :]
         assert found["n"] == len(changed) > 0
@@ -114,7 +114,7 @@ class TestPerturbed:
     def test_the_same_seed_asks_the_same(self) -> None:
         answers = [self.Literal(), self.Literal()]
         for answer in answers:
-            report(Subject("literal", LABELS, 32, PRIORS, 0.5, lambda answer=answer: answer), perturb=["typo"])
+            report(Subject("literal", LABELS, 32, PRIORS, 0.5, {}, lambda answer=answer: answer), perturb=["typo"])
         assert answers[0].asked == answers[1].asked
 
 

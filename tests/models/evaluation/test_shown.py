@@ -27,7 +27,13 @@ EVALUATION: dict[str, Any] = {
         "ece": 0.1,
         "group_ece": 0.1,
         "groups": {NAME: {"recall": SHARE, "label_accuracy": SHARE}},
-        "abstain": {"threshold": 0.5, "answered": SHARE, "accuracy": SHARE, "wrong_and_sure": SHARE},
+        "abstain": {
+            "threshold": 0.5,
+            "group_thresholds": {NAME: 0.5},
+            "answered": SHARE,
+            "accuracy": SHARE,
+            "wrong_and_sure": SHARE,
+        },
         "labels": {NAME: {"f1": None, "recall": SHARE, "precision": SHARE}},
     },
     "segments": {NAME: {NAME: {"n": 2, "accuracy": SHARE, "group_recall": {NAME: SHARE}}, "none": {"n": 0}}},
@@ -59,8 +65,10 @@ COMPARISON: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("show", "report"), [(summary.show, EVALUATION), (differences.show, COMPARISON)])
-def test_brackets_and_colons_of_a_name_are_neither_markup_nor_emoji(show: Any, report: Any) -> None:
+@pytest.mark.parametrize(
+    ("show", "report", "names"), [(summary.show, EVALUATION, 16), (differences.show, COMPARISON, 15)]
+)
+def test_brackets_and_colons_of_a_name_are_neither_markup_nor_emoji(show: Any, report: Any, names: int) -> None:
     shown = io.StringIO()
     show(report, Console(file=shown, width=300, emoji=False))
-    assert shown.getvalue().count(NAME) == 15
+    assert shown.getvalue().count(NAME) == names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from models.training.confidence import fit_abstain_threshold, fit_temperature
+from models.training.confidence import fit_abstain_threshold, fit_group_thresholds, fit_temperature
 from models.training.scores import expected_calibration_error, macro_f1, recalls, score, softmax
 
 LABELS = ["product", "status", "refund"]
@@ -57,3 +57,22 @@ def test_the_abstain_threshold_keeps_all_but_a_fiftieth_of_the_right_answers() -
     threshold = fit_abstain_threshold(probabilities, np.zeros(100, dtype=int))
     assert np.mean(confidence >= threshold) == pytest.approx(0.98)
     assert fit_abstain_threshold(probabilities, np.ones(100, dtype=int)) == 0.0
+
+
+class TestGroupThresholds:
+    """Four rows of group 1, its answers 0.9, 0.8, 0.7 and 0.6 sure; of ten rows of home one is taken, at 0.75."""
+
+    ANSWERS = np.array([[0.1, 0.9], [0.2, 0.8], [0.3, 0.7], [0.4, 0.6], [0.25, 0.75], *[[0.9, 0.1]] * 9])
+    TRUTH = np.array([1, 1, 1, 1, *[0] * 10])
+
+    def fit(self, redirect_cost: float) -> dict[int, float]:
+        return fit_group_thresholds(self.ANSWERS, self.TRUTH, home=0, redirect_cost=redirect_cost)
+
+    def test_a_dear_redirect_is_avoided_and_a_cheap_one_is_not(self) -> None:
+        # Over 0.75 half of the group is left, and none of home is taken.
+        assert self.fit(10) == {1: pytest.approx(0.775)}
+        assert self.fit(1) == {1: 0.0}
+
+    def test_home_has_no_threshold_and_a_group_without_rows_none_either(self) -> None:
+        three = np.concatenate([self.ANSWERS, np.zeros((14, 1))], axis=1)
+        assert list(fit_group_thresholds(three, self.TRUTH, home=0, redirect_cost=10)) == [1]
