@@ -14,11 +14,17 @@ def fit_temperature(logits: Floats, truth: Ints, low: float = 0.05, high: float 
 
     One number can't change which label comes first. The likelihood has a single minimum in 1/temperature, so a
     golden-section search over the logarithm finds it; 40 steps leave an error under 1e-6.
+
+    As in Platt (1999) the target of a right answer is (n + 1)/(n + 2) and not 1: a few dozen rows without a mistake
+    don't prove that there are none.
     """
+    rows, labels = logits.shape
+    target = np.full(logits.shape, 1 / (rows + 2) / (labels - 1))
+    target[np.arange(rows), truth] = (rows + 1) / (rows + 2)
 
     def loss(log_temperature: float) -> float:
         probabilities = softmax(logits, float(np.exp(log_temperature)))
-        return float(-np.mean(np.log(probabilities[np.arange(len(truth)), truth] + 1e-12)))
+        return float(-np.mean(np.sum(target * np.log(probabilities + 1e-12), axis=1)))
 
     start, end = float(np.log(low)), float(np.log(high))
     for _ in range(40):

@@ -47,6 +47,12 @@ def test_the_temperature_undoes_a_stretch_of_the_logits() -> None:
     assert fit_temperature(logits * 3, truth) == pytest.approx(3.0, abs=0.2)
 
 
+def test_a_few_rows_without_a_mistake_do_not_make_it_certain() -> None:
+    logits = np.array([[4.0, 0.0, 0.0]] * 36)
+    confidence = softmax(logits, fit_temperature(logits, np.zeros(36, dtype=int)))[:, 0]
+    assert confidence == pytest.approx(37 / 38, abs=0.001)
+
+
 def test_softmax_survives_large_logits() -> None:
     assert softmax(np.array([[1000.0, 0.0]])).tolist() == [[1.0, 0.0]]
 
