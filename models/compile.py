@@ -14,6 +14,8 @@ from pathlib import Path
 
 import click
 
+from models.labels import LABELS
+
 TARGETS = ("cpu", "torch")
 GOLDEN = Path(__file__).with_name("golden.txt")
 
@@ -42,7 +44,12 @@ def _buckets(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.option("--calibration", type=File, required=True, help="Queries (txt, csv, tsv, jsonl) for int8 ranges.")
 @click.option("--holdout", type=File, required=True, help="Queries (txt, csv, tsv, jsonl) to compare with float32 on.")
 @click.option("--column", metavar="NAME", help="Of the queries in csv, tsv and jsonl. [default: query or text]")
-@click.option("--golden", type=File, default=GOLDEN, help="Sentences that every replica must answer right to start.")
+@click.option(
+    "--golden",
+    type=File,
+    help="Queries that every replica must answer right to start.  [default: golden.txt for the shop's labels, else the "
+    "surest held-out query of each label]",
+)
 @click.option(
     "--buckets", callback=_buckets, default="8,12,16,24,32,48", show_default=True, help="Row lengths in tokens."
 )
@@ -58,7 +65,7 @@ def command(
     calibration: Path,
     holdout: Path,
     column: str | None,
-    golden: Path,
+    golden: Path | None,
     buckets: list[int],
     min_agreement: float,
     seed: int,
@@ -83,7 +90,11 @@ def command(
         with summary.step(f"reading {checkpoint}"):
             source = read_source(checkpoint, labels=labels)
             read = partial(read_queries, column=column, max_tokens=source.max_tokens)
-            queries = Queries(read(calibration, split="train"), read(holdout, split="other"), read(golden))
+            if golden is None and [label.name for label in source.labels] == [label.name for label in LABELS]:
+                golden = GOLDEN
+            queries = Queries(
+                read(calibration, split="train"), read(holdout, split="other"), read(golden) if golden else ()
+            )
         order = Order(
             target=target,
             buckets=buckets,

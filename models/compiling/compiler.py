@@ -21,6 +21,7 @@ from app.bundle import (
 )
 from models.compiling.agreement import Agreement, largest_difference
 from models.compiling.draft import draft
+from models.compiling.golden import choose_golden
 from models.compiling.order import CompileError, Order, Queries
 from models.compiling.reference import Reference
 from models.compiling.source import Source
@@ -45,7 +46,8 @@ def compile_bundle(source: Source, order: Order, queries: Queries, place: Path, 
         if (folder / MANIFEST).is_file():
             manifest = _known_manifest(folder, reference)
         else:
-            manifest = _new_manifest(source, order, reference, queries.golden)
+            golden = queries.golden or choose_golden(queries.holdout, reference.probabilities)
+            manifest = _new_manifest(source, order, reference, golden)
             shutil.copyfile(source.tokenizer, folder / TOKENIZER)
             write_embeddings(folder, word=reference.embeddings.word, position=reference.embeddings.position)
             (folder / EMBEDDINGS).chmod(0o644)  # safetensors writes for the owner alone; a container has another user

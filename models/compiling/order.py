@@ -16,7 +16,7 @@ class Queries(NamedTuple):
 
     calibration: Sequence[str]
     holdout: Sequence[str]
-    golden: Sequence[str]
+    golden: Sequence[str]  # empty: chosen from ``holdout``
 
 
 @dataclass(frozen=True, slots=True)
