@@ -147,12 +147,18 @@ def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tup
     show_default=True,
     help="Of the loss; labels have the rest.",
 )
-@click.option("--teacher-temperature", type=click.FloatRange(0, min_open=True), default=2.0, show_default=True)
+@click.option(
+    "--teacher-temperature",
+    type=click.FloatRange(0, min_open=True),
+    default=2.0,
+    show_default=True,
+    help="Of both answers when they are compared; higher shows more of what the teacher nearly said.",
+)
 @click.option(
     "--match-hidden", type=click.FloatRange(0), default=0.0, show_default=True, help="Weight of agreeing [CLS] states."
 )
-@click.option("--text-column", default="text", show_default=True)
-@click.option("--label-column", default="label", show_default=True)
+@click.option("--text-column", default="text", show_default=True, metavar="NAME", help="Of the table.")
+@click.option("--label-column", default="label", show_default=True, metavar="NAME", help="Of the table.")
 @click.option(
     "--validation-share",
     type=click.FloatRange(0.01, 0.5),
@@ -181,17 +187,47 @@ def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tup
 @click.option("--epochs", type=click.IntRange(1), default=8, show_default=True, help="At most; see --patience.")
 @click.option("--patience", type=click.IntRange(1), default=2, show_default=True, help="Epochs without a better score.")
 @click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Queries a step and process.")
-@click.option("--learning-rate", type=click.FloatRange(0, min_open=True), default=2e-4, show_default=True)
-@click.option("--layer-decay", type=click.FloatRange(0, 1, min_open=True), default=0.85, show_default=True)
-@click.option("--label-smoothing", type=click.FloatRange(0, 0.5), default=0.1, show_default=True)
+@click.option(
+    "--learning-rate",
+    type=click.FloatRange(0, min_open=True),
+    default=2e-4,
+    show_default=True,
+    help="Of the top layer at its highest, after the warm-up.",
+)
+@click.option(
+    "--layer-decay",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.85,
+    show_default=True,
+    help="How much slower each layer learns than the one above.",
+)
+@click.option(
+    "--label-smoothing",
+    type=click.FloatRange(0, 0.5),
+    default=0.1,
+    show_default=True,
+    help="Helps accuracy where labels are many; blurs which answers are sure. 0 where a threshold decides.",
+)
 @click.option("--balance", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="0 ignores rare labels.")
 @click.option(
     "--augment", type=click.FloatRange(0, 1), default=0.3, show_default=True, help="Share with typo or prefix."
 )
 @click.option("--train-embeddings", is_flag=True, help="Train the word table too: slower, seldom better.")
-@click.option("--max-tokens", type=click.IntRange(3, 512), default=32, show_default=True)
-@click.option("--seed", default=17, show_default=True)
-@click.option("--precision", type=click.Choice(["auto", "bf16", "no"]), default="auto", show_default=True)
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(3, 512),
+    default=32,
+    show_default=True,
+    help="Longer queries are cut, as in serving.",
+)
+@click.option("--seed", default=17, show_default=True, help="Of the head, the batches, the typos and the drawn split.")
+@click.option(
+    "--precision",
+    type=click.Choice(["auto", "bf16", "no"]),
+    default="auto",
+    show_default=True,
+    help="auto: bf16 where the hardware multiplies it.",
+)
 @click.option("--threads", type=click.IntRange(0), default=0, help="CPU threads; 0 takes torch's choice.")
 @click.option(
     "--state",
