@@ -18,7 +18,7 @@ from models.data.table import Row
 
 OUT_OF_SCOPE = "oos"
 # A set without a validation split of its own gives this share of its training rows, chosen by their text's hash.
-VALIDATION_SHARE = 0.1
+VALIDATION_SHARE = 0.05
 
 Labelled = Iterator[tuple[str, str, str]]  # split, text, label
 

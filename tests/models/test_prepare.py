@@ -96,7 +96,7 @@ def test_a_published_set_is_written_with_its_own_splits(tmp_path: Path) -> None:
     out = tmp_path / "snips.csv"
     result = CliRunner().invoke(command, ["--data", DATA, "--set", "snips", "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert "7 labels, train 12194, validation 1322, test 695" in result.output
+    assert "7 labels, train 12829, validation 687, test 695" in result.output
     assert {row.split for row in read_table(out)} == {"train", "validation", "test"}
 
 

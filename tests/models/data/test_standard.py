@@ -57,7 +57,7 @@ def test_a_set_without_a_validation_split_gives_some_of_its_training_rows(tmp_pa
 
     first = split_of(build_standard(tmp_path, "banking77")[0])
     assert Counter(first.values())["test"] == 1
-    assert 15 <= Counter(first.values())["validation"] <= 45
+    assert 5 <= Counter(first.values())["validation"] <= 30
     (folder / "train.csv").write_text(f"text,category\n{train}one more,card\n", encoding="utf-8")
     again = split_of(build_standard(tmp_path, "banking77")[0])
     assert {text: again[text] for text in first} == first  # a new row moves no other
