@@ -35,7 +35,7 @@ lock: ## Pin what is shipped, with hashes
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/pip install -q uv
 	$(VENV)-lock/bin/uv pip compile -q --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
-	  --extra cpu pyproject.toml -o constraints/serve-cpu.txt
+	  --extra cpu --extra load pyproject.toml -o constraints/serve-cpu.txt
 	rm -rf $(VENV)-lock
 
 clean: ## Remove the environment and caches
@@ -49,5 +49,5 @@ $(VENV)/.serve: constraints/serve-cpu.txt pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.serve
 	$(BIN)/pip install -q --no-deps --retries 0 torch==2.13.0 $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-	$(BIN)/pip install -q -e '.[cpu,train,dev]'
+	$(BIN)/pip install -q -e '.[cpu,load,train,dev]'
 	touch $@

@@ -18,7 +18,7 @@ from app.version import VERSION
 # name -> (where the click command is, one line of help); importing them all would cost seconds of torch.
 LAZY = {
     "classify": ("app.tools.classify", "Classify a query, a file or standard input, without a server."),
-    "load": ("app.tools.load", "Send open-loop load to a running service and report the latency."),
+    "load": ("app.tools.load.cli", "Put an open-loop load on a running service and report the latency."),
     "prepare": ("models.prepare", "Make a training table out of the raw data sets."),
     "train": ("models.train", "Fine-tune an encoder on a table of texts and labels."),
     "compile": ("models.compile", "Compile a checkpoint into a bundle's target."),

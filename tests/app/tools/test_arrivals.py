@@ -1,123 +1,80 @@
+"""Arrivals are pure functions of a law, spans of a rate and a seed."""
+
 from __future__ import annotations
 
-import asyncio
 import math
-import os
-import time
-from array import array
-from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.tools.arrivals import LATE_NS, OpenLoop, lag_report, read_queries, realtime_priority, schedule
+from app.tools.arrivals import BURST_SHARE, LAWS, Law, Span, schedule, with_bursts
+
+
+def counts_in(offsets_ns: np.ndarray, *edges_s: float) -> list[int]:
+    """How many come between each edge and the next."""
+    return np.histogram(offsets_ns / 1e9, edges_s)[0].tolist()
 
 
 def test_poisson_gaps_are_exponential() -> None:
-    gaps_s = np.diff(schedule("poisson", rate=1000, duration_s=20, seed=7)) / 1e9
+    gaps_s = np.diff(schedule("poisson", [Span(20, 1000)], seed=7)) / 1e9
     assert gaps_s.mean() == pytest.approx(1e-3, rel=0.03)
     assert gaps_s.std() == pytest.approx(1e-3, rel=0.03)
     for multiple in (0.1, 1, 3):  # P(gap > k means) = e^-k
         assert (gaps_s > multiple * 1e-3).mean() == pytest.approx(math.exp(-multiple), abs=0.015)
 
 
-def test_a_seed_names_one_schedule() -> None:
-    first, again, other = (schedule("poisson", rate=500, duration_s=2, seed=seed) for seed in (1, 1, 2))
-    assert first.tolist() == again.tolist()
-    assert first[:10].tolist() != other[:10].tolist()
+def test_poisson_counts_vary_as_much_as_their_mean() -> None:
+    counts = [schedule("poisson", [Span(1, 50)], seed=seed).size for seed in range(2000)]
+    assert np.mean(counts) == pytest.approx(50, rel=0.02)
+    assert np.var(counts) == pytest.approx(50, rel=0.1)
 
 
 def test_constant_arrivals_are_evenly_spaced() -> None:
-    assert schedule("constant", rate=4, duration_s=1.1, seed=0).tolist() == [250_000_000 * n for n in (1, 2, 3, 4)]
+    assert schedule("constant", [Span(1, 4)], seed=0).tolist() == [125_000_000, 375_000_000, 625_000_000, 875_000_000]
 
 
-@pytest.mark.parametrize("arrivals", ["poisson", "constant"])
-@pytest.mark.parametrize("rate", [0.001, 3, 2000])
-def test_a_schedule_ascends_and_ends_before_the_duration(arrivals: str, rate: float) -> None:
-    offsets_ns = schedule(arrivals, rate=rate, duration_s=1.5, seed=3)
+@pytest.mark.parametrize("law", LAWS)
+def test_a_seed_names_one_schedule(law: Law) -> None:
+    first, again, other = (schedule(law, [Span(2, 500)], seed=seed).tolist() for seed in (1, 1, 2))
+    assert first == again
+    assert (first == other) is (law == "constant")
+
+
+@given(
+    law=st.sampled_from(LAWS),
+    spans=st.lists(st.builds(Span, st.floats(0.001, 3), st.floats(0.001, 2000)), min_size=1, max_size=4),
+    seed=st.integers(0, 3),
+)
+def test_a_schedule_ascends_and_ends_with_its_spans(law: Law, spans: list[Span], seed: int) -> None:
+    offsets_ns = schedule(law, spans, seed=seed)
     assert (np.diff(offsets_ns) >= 0).all()
-    assert (offsets_ns < 1_500_000_000).all()
+    assert ((offsets_ns >= 0) & (offsets_ns <= sum(span.seconds for span in spans) * 1e9)).all()
 
 
-def test_each_request_is_sent_once_in_order_and_never_early() -> None:
-    offsets_ns = schedule("poisson", rate=2000, duration_s=0.2, seed=5)
-    sent: list[tuple[int, int]] = []
-
-    async def run() -> tuple[array[int], array[int]]:
-        intended_ns = array("q", (offsets_ns + time.monotonic_ns()).tolist())
-        open_loop = OpenLoop(intended_ns, lambda number: sent.append((number, time.monotonic_ns())))
-        await open_loop.run()
-        return intended_ns, open_loop.lag_ns
-
-    intended_ns, lag_ns = asyncio.run(run())
-    assert [number for number, _ in sent] == list(range(len(offsets_ns)))
-    assert all(intended <= at_ns for intended, (_, at_ns) in zip(intended_ns, sent, strict=True))
-    assert min(lag_ns) >= 0
+@pytest.mark.parametrize("law", LAWS)
+def test_each_span_has_its_own_rate(law: Law) -> None:
+    found = counts_in(schedule(law, [Span(5, 1000), Span(5, 200), Span(5, 3000)], seed=1), 0, 5, 10, 15)
+    assert found == pytest.approx([5000, 1000, 15000], rel=0.1)
 
 
-def test_waiting_for_the_next_request_costs_no_cpu() -> None:
-    async def run() -> float:
-        start_ns = time.monotonic_ns()
-        open_loop = OpenLoop(array("q", [start_ns + n * 99_700_000 for n in range(6)]), lambda _: None)
-        cpu_at_start_s = time.thread_time()
-        await open_loop.run()
-        return time.thread_time() - cpu_at_start_s
-
-    assert asyncio.run(run()) < 0.1  # of half a second
+def test_a_burst_is_the_last_fifth_of_a_cycle_at_its_factor_and_the_average_holds() -> None:
+    offsets_ns = schedule("bursty", [Span(1.25, 40_000)], seed=1, burst_factor=2.5)  # one cycle
+    calm, burst = counts_in(offsets_ns, 0, 1, 1.25)
+    assert burst == pytest.approx(2.5 * 40_000 * 0.25, rel=0.03)
+    assert calm == pytest.approx(0.625 * 40_000 * 1, rel=0.03)
+    assert calm + burst == pytest.approx(50_000, rel=0.03)
 
 
-def test_an_error_while_sending_ends_the_run() -> None:
-    def send(number: int) -> None:
-        raise ZeroDivisionError(number)
-
-    async def run() -> None:
-        await OpenLoop(array("q", [time.monotonic_ns() + 1_000_000]), send).run()
-
-    with pytest.raises(ZeroDivisionError):
-        asyncio.run(run())
+@given(st.builds(Span, st.floats(0.01, 30), st.floats(1, 1000)), st.floats(1, 1 / BURST_SHARE))
+def test_bursts_keep_a_spans_length_and_average(span: Span, factor: float) -> None:
+    bursts = with_bursts([span], factor)
+    assert sum(each.seconds for each in bursts) == pytest.approx(span.seconds)
+    assert sum(each.seconds * each.rate for each in bursts) == pytest.approx(span.seconds * span.rate)
+    assert all(each.rate >= -1e-9 for each in bursts)
+    assert max(each.rate for each in bursts) == pytest.approx(factor * span.rate)
 
 
-@pytest.mark.parametrize(("late", "is_void"), [(0, False), (1, False), (2, True), (1000, True)])
-def test_a_run_is_void_when_more_than_one_send_in_a_thousand_is_late(late: int, is_void: bool) -> None:
-    lag_ns = np.full(1000, LATE_NS)  # exactly a millisecond is not late
-    lag_ns[:late] += 1
-    found = lag_report(lag_ns)
-    assert found["void"] is is_void
-    assert found["late_share"] == late / 1000
-
-
-def test_the_thread_gets_its_priority_back() -> None:
-    before = os.sched_getscheduler(0)
-    with realtime_priority() as is_realtime:
-        assert os.sched_getscheduler(0) == (os.SCHED_FIFO if is_realtime else before)
-    assert os.sched_getscheduler(0) == before
-
-
-def test_without_the_permission_the_priority_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "sched_setscheduler", refuse)
-    with realtime_priority() as is_realtime:
-        assert not is_realtime
-
-
-def test_a_text_file_holds_a_query_a_line(tmp_path: Path) -> None:
-    (tmp_path / "queries.txt").write_text("\ufeffoak table\n\n  red, blue  \n", encoding="utf-8")
-    assert read_queries(tmp_path / "queries.txt", None) == ["oak table", "red, blue"]
-
-
-@pytest.mark.parametrize(("name", "separator"), [("queries.csv", ","), ("queries.tsv", "\t")])
-def test_a_table_holds_queries_in_the_named_column(tmp_path: Path, name: str, separator: str) -> None:
-    (tmp_path / name).write_text(f"id{separator}query\n1{separator}oak table\n2{separator}\n3\n4{separator}lamp\n")
-    assert read_queries(tmp_path / name, "query") == ["oak table", "lamp"]
-    assert read_queries(tmp_path / name, None) == ["oak table", "lamp"]
-    with pytest.raises(ValueError, match=f"{name}, line 1: no column 'q'; it has id, query"):
-        read_queries(tmp_path / name, "q")
-
-
-@pytest.mark.parametrize(("content", "reason"), [(b"\n \n", "holds no query"), (b"caf\xe9\n", "can't be read")])
-def test_a_file_without_usable_queries_is_refused_with_the_reason(tmp_path: Path, content: bytes, reason: str) -> None:
-    (tmp_path / "queries.txt").write_bytes(content)
-    with pytest.raises(ValueError, match=reason):
-        read_queries(tmp_path / "queries.txt", None)
+def test_at_the_largest_factor_nothing_comes_between_the_bursts() -> None:
+    assert counts_in(schedule("bursty", [Span(1.25, 1000)], seed=1, burst_factor=1 / BURST_SHARE), 0, 1, 1.25)[0] == 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import struct
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-
-import pytest
+from collections.abc import Awaitable, Callable
 
 
 class Request:
@@ -27,12 +27,19 @@ class Request:
     def hang_up(self) -> None:
         self._writer.close()
 
+    def reset(self) -> None:
+        """Break the connection as a crashed process does."""
+        no_lingering = struct.pack("ii", 1, 0)
+        self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+        self._writer.transport.abort()
+
 
 def http_reply(status: int, body: bytes, headers: str) -> bytes:
     return f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
 
 
 Behaviour = Callable[[Request], Awaitable[None]]
+Serve = Callable[[Behaviour], "TinyServer"]  # the fixture of conftest.py
 
 
 class TinyServer:
@@ -82,16 +89,3 @@ class TinyServer:
             writer.close()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[Behaviour], TinyServer]]:
-    servers: list[TinyServer] = []
-
-    def start(behaviour: Behaviour) -> TinyServer:
-        servers.append(TinyServer(behaviour))
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.stop()

@@ -1,0 +1,3 @@
+from app.tools.load.cli import command
+
+command(prog_name="query-intent load")
