@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from app.batching.pool import Outcome, ReplicaPool
+from app.batching.pool import ReplicaPool
+from app.batching.request import Outcome
 from app.errors import InvalidField
 from app.ranking import Ranked
 from app.text import is_cut, normalise
@@ -15,13 +16,16 @@ from app.tokenization import Tokenizer, Tokens
 
 QUERIES_A_TURN = 16  # of a list, tokenised before others get their turn: well under a millisecond
 
-Source = Literal["model", "override"]
+Source = Literal["model", "cache", "override"]
+# What the cache did for a query: it had the answer, it had not, or somebody was having it computed already.
+CacheResult = Literal["hit", "miss", "joined"]
 
 
 class Prediction(NamedTuple):
     """A query's answer, where it comes from, and the seconds of its stages.
 
-    ``ranked`` is an exception where inference failed on it; ``tokens`` is 0 where nothing was tokenised.
+    ``ranked`` is an exception where inference failed on it; ``tokens`` is 0 where nothing was tokenised; ``cache`` is
+    ``None`` where the cache was not asked.
     """
 
     ranked: Ranked | Exception
@@ -32,6 +36,7 @@ class Prediction(NamedTuple):
     tokenize_s: float = 0.0
     queue_s: float = 0.0
     inference_s: float = 0.0
+    cache: CacheResult | None = None
 
 
 class Classifier:
@@ -71,7 +76,7 @@ class Classifier:
         tokens = self._encode(query, text)
         tokenized = self._clock()
         (outcome,) = await self._pool.run([tokens.ids], deadline=started + timeout_s)
-        return _prediction(tokens, tokenized - started, outcome)
+        return prediction_of(tokens, tokenized - started, outcome)
 
     async def classify_list(self, queries: Sequence[str], *, timeout_s: float) -> list[Prediction]:
         """The answers for a list, in order; single queries go ahead of it.
@@ -91,7 +96,7 @@ class Classifier:
         ids = [each.ids for each in tokens]
         outcomes = await self._pool.run(ids, deadline=started + timeout_s, is_bulk=True) if ids else []
         predicted = (
-            _prediction(each, tokenized - started, outcome) for each, outcome in zip(tokens, outcomes, strict=True)
+            prediction_of(each, tokenized - started, outcome) for each, outcome in zip(tokens, outcomes, strict=True)
         )
         return [next(predicted) if ranked is None else Prediction(ranked, "override") for ranked in overrides]
 
@@ -108,7 +113,7 @@ class Classifier:
         return tokens
 
 
-def _prediction(tokens: Tokens, tokenize_s: float, outcome: Outcome) -> Prediction:
+def prediction_of(tokens: Tokens, tokenize_s: float, outcome: Outcome, cache: CacheResult | None = None) -> Prediction:
     return Prediction(
         outcome.result,
         "model",
@@ -118,4 +123,5 @@ def _prediction(tokens: Tokens, tokenize_s: float, outcome: Outcome) -> Predicti
         tokenize_s,
         outcome.queue_s,
         outcome.inference_s,
+        cache,
     )

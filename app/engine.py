@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,12 +14,14 @@ from app.batching.pool import ReplicaPool
 from app.batching.queue import BatchQueue
 from app.batching.replica import FinishedRow, Replica
 from app.bundle import TOKENIZER, Bundle, TargetManifest
+from app.cache import AnswerCache
 from app.classifier import Classifier
 from app.golden import GoldenCheck
 from app.overrides import Overrides
 from app.packing import RowBuffers, max_segments
 from app.priors import log_shift, read_priors
 from app.ranking import Ranker
+from app.sharing import SharingClassifier
 from app.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -31,9 +34,10 @@ class Engine:
     """``replicas`` copies of a bundle's ``target`` ("auto": the best there is) behind one queue.
 
     ``slo_s`` bounds a row and ``queue_tokens`` what may wait; a row takes ``null_ms`` on the null target. ``priors``
-    is a file of the deployment's label shares and ``overrides`` a table that goes before the model. ``on_row`` and
-    ``on_cancelled`` are the pool's. Raises ``BundleError`` when the bundle has no such target and ``SettingsError``
-    for a file that is wrong.
+    is a file of the deployment's label shares and ``overrides`` a table that goes before the model. With
+    ``cache_bytes`` answers are kept for ``cache_ttl_s`` and identical queries in flight share a computation. ``on_row``
+    and ``on_cancelled`` are the pool's, ``on_lookup`` and ``on_shared`` the ``SharingClassifier``'s. Raises
+    ``BundleError`` when the bundle has no such target and ``SettingsError`` for a file that is wrong.
     """
 
     def __init__(
@@ -47,8 +51,12 @@ class Engine:
         null_ms: float = 0.0,
         priors: Path | None = None,
         overrides: Path | None = None,
+        cache_bytes: int = 0,
+        cache_ttl_s: float = math.inf,
         on_row: Callable[[FinishedRow], None] = lambda _: None,
         on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
+        on_lookup: Callable[[bool], None] = lambda _is_hit: None,
+        on_shared: Callable[[int], None] = lambda _count: None,
     ) -> None:
         manifest = bundle.manifest
         self.target = _choose_target(target, bundle)
@@ -67,12 +75,20 @@ class Engine:
         if overrides is not None:
             groups = {label.name: label.group for label in manifest.labels}
             self.overrides = Overrides(overrides, groups=groups, max_tokens=manifest.max_tokens)
-        self.classifier = Classifier(
-            self._tokenizer,
-            self.pool,
-            max_tokens=manifest.max_tokens,
-            override=self.overrides.get if self.overrides is not None else lambda _text: None,
-        )
+        override = self.overrides.get if self.overrides is not None else lambda _text: None
+        self.cache = self._make_cache(cache_bytes, cache_ttl_s) if cache_bytes else None
+        if self.cache is None:
+            self.classifier = Classifier(self._tokenizer, self.pool, max_tokens=manifest.max_tokens, override=override)
+        else:
+            self.classifier = SharingClassifier(
+                self._tokenizer,
+                self.pool,
+                self.cache,
+                max_tokens=manifest.max_tokens,
+                override=override,
+                on_lookup=on_lookup,
+                on_shared=on_shared,
+            )
 
     async def open(self) -> None:
         """Load, prove and warm every replica. Raises ``StartError`` with what kept one from it."""
@@ -100,6 +116,17 @@ class Engine:
 
     def close(self) -> None:
         self.pool.close()
+
+    def _make_cache(self, max_bytes: int, ttl_s: float) -> AnswerCache:
+        manifest = self._bundle.manifest
+        return AnswerCache(
+            max_bytes=max_bytes,
+            ttl_s=ttl_s,
+            # Overrides go before the cache; whatever else an answer depends on is in here.
+            model=f"{self._bundle.name} {self._bundle.digest} {self.target.target} {self.priors}",
+            intents=[label.name for label in manifest.labels],
+            groups=manifest.groups,
+        )
 
     def _make_canary(self) -> GoldenCheck | None:
         if self.target.target == "null":

@@ -25,6 +25,7 @@ from app.routes.model import model_router
 from app.settings import Settings
 from app.stages import Stages
 from app.version import VERSION
+from app.warming import read_warm_queries, warm
 
 
 class Service:
@@ -51,11 +52,23 @@ class Service:
             null_ms=settings.null_ms,
             priors=settings.priors,
             overrides=settings.overrides,
+            cache_bytes=settings.cache_bytes,
+            cache_ttl_s=settings.cache_ttl_s,
             on_row=self._metrics.observe_row,
             on_cancelled=self._metrics.count_cancelled,
+            on_lookup=self._metrics.count_lookup,
+            on_shared=self._metrics.coalesced.inc,
         )
         self._metrics.info.labels(VERSION, bundle.name, self.engine.target.target).set(1)
         self._readiness = ReadinessRule(settings.quorum)
+        self._is_open = False
+        self._warm_queries: list[str] = []
+        if settings.warm_queries is not None and self.engine.cache is not None:
+            self._warm_queries = read_warm_queries(
+                settings.warm_queries,
+                limit=self.engine.cache.capacity,
+                is_visible=self.engine.classifier.can_classify,
+            )
         intents = IntentRoutes(
             self.engine.classifier,
             self._metrics,
@@ -92,6 +105,14 @@ class Service:
             if self.is_draining and not self.requests_in_flight:
                 self.all_answered.set()
 
+    async def open(self) -> None:
+        """Load the replicas, then warm the cache. Raises ``StartError`` with what kept a replica from loading."""
+        await self.engine.open()
+        if self._warm_queries:
+            await warm(self.engine.classifier, self._warm_queries)
+            self._warm_queries = []
+        self._is_open = True
+
     def begin_drain(self) -> None:
         """Readiness says no from now on; requests are still answered, each with ``Connection: close``."""
         self.is_draining = True
@@ -103,7 +124,8 @@ class Service:
         self._metrics.observe_request(route="connection", status=status, source=NO_SOURCE, stages=Stages())
 
     def readiness(self) -> Readiness:
-        return self._readiness.judge(self.engine.pool.ready, self.engine.replicas, is_draining=self.is_draining)
+        ready = self.engine.pool.ready if self._is_open else 0
+        return self._readiness.judge(ready, self.engine.replicas, is_draining=self.is_draining)
 
     def sample(self) -> None:
         """Bring gauges and overrides up to date. Called a few times a second, so that no request pays for it."""

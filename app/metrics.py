@@ -72,6 +72,9 @@ class Metrics:
         self.replicas_ready = gauge("replicas_ready", "Replicas that take rows")
         self.rejected = counter("rejected", "Requests not answered for lack of time or room", "reason")
         self.cancelled = counter("cancelled", "Queries given up by their client", "stage")
+        lookups = counter("cache", "Texts that were looked up in the cache", "result")
+        self._lookups = {is_hit: lookups.labels(result) for is_hit, result in ((True, "hit"), (False, "miss"))}
+        self.coalesced = counter("coalesced", "Queries answered by the computation of an identical one in flight")
         self.predictions = counter("predictions", "Queries by their most confident intent", "intent")
         self.confidence = histogram("confidence", "Confidence of the most confident intent", buckets=RATIOS)
         self.unknown_tokens = histogram("unknown_token_ratio", "Share of a query's tokens not known", buckets=RATIOS)
@@ -90,7 +93,8 @@ class Metrics:
         child.inc()
         if status == 200 and source != NO_SOURCE:  # health checks would hide what queries take
             for stage, seconds in zip(Stages._fields, stages, strict=True):
-                self._stages[stage].observe(seconds)
+                if seconds or stage == "total":  # a query that needed no model says nothing of the model's stages
+                    self._stages[stage].observe(seconds)
             if route == SINGLE_ROUTE and stages.total <= self._slo_s:
                 self.within_slo.inc()
         elif route in QUERY_ROUTES and (reason := REASONS.get(status)) is not None:  # no readiness probe is rejected
@@ -107,6 +111,9 @@ class Metrics:
         self.unknown_tokens.observe(prediction.unknown_tokens / prediction.tokens)
         if prediction.truncated:
             self.truncated.inc()
+
+    def count_lookup(self, is_hit: bool) -> None:
+        self._lookups[is_hit].inc()
 
     def count_unknown_fields(self, fields: Mapping[str, Any] | None) -> None:
         if fields:

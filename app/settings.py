@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from app.errors import SettingsError
 
@@ -18,11 +19,21 @@ PREFIX = "QUERY_INTENT_"
 # Names under the prefix that are not the service's: the folder of raw data sets, for training and tests.
 FOREIGN = frozenset({"QUERY_INTENT_DATA"})
 
+MIN_CACHE_BYTES = 65_536  # some two hundred answers
+
 SHIPPED_BUNDLE = Path(__file__).parent.parent / "models" / "bundles" / "query-intent"
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Host = Annotated[str, Field(min_length=1)]  # an empty one would mean every interface
 Target = Literal["auto", "cpu", "torch", "null"]
+
+
+def _nothing_or_enough(cache_bytes: int) -> int:
+    if 0 < cache_bytes < MIN_CACHE_BYTES:
+        raise PydanticCustomError(
+            "too_small", "holds next to nothing; give at least {least}, or 0 for no cache", {"least": MIN_CACHE_BYTES}
+        )
+    return cache_bytes
 
 
 class Settings(BaseModel):
@@ -70,6 +81,22 @@ class Settings(BaseModel):
     queue_tokens: Annotated[int, Field(ge=16)] = Field(
         16_384, description="Tokens that may wait in a worker. Bounds memory; deadlines bound waiting long before."
     )
+    cache_bytes: Annotated[int, Field(ge=0), AfterValidator(_nothing_or_enough)] = Field(
+        16_777_216,
+        description="Memory of a worker for answers of before, some 340 bytes each; 0 turns that off, and the sharing "
+        "of a computation by identical queries in flight as well.",
+    )
+    cache_ttl_s: Annotated[float, Field(gt=0)] = Field(
+        3600,
+        description="Seconds that an answer is kept. It can't go stale, since the model gives a text the same answer "
+        "for as long as it is served; this bounds how long anything is remembered.",
+    )
+    warm_queries: Path | None = Field(
+        None,
+        description="File of queries, the most frequent first, whose answers a worker has in its cache before it says "
+        "that it is ready: a line each, or the column query of a csv, tsv or jsonl. As many as the cache holds, and "
+        "for 30 seconds at most.",
+    )
     keep_alive_s: Annotated[int, Field(ge=1)] = Field(
         75, description="Seconds that an idle connection stays open. Keep it over the load balancer's idle time-out."
     )
@@ -104,6 +131,12 @@ class Settings(BaseModel):
     def _ports_differ(self) -> Settings:
         if 0 < self.port == self.ops_port and self.host == self.ops_host:
             raise ValueError(f"ops_port: {self.ops_port} is the traffic port as well")
+        return self
+
+    @model_validator(mode="after")
+    def _there_is_a_cache_to_warm(self) -> Settings:
+        if self.warm_queries is not None and not self.cache_bytes:
+            raise ValueError("warm_queries: there is no cache to warm, since cache_bytes is 0")
         return self
 
     @classmethod

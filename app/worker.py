@@ -101,7 +101,7 @@ class Worker:
         drain.cancel()
 
     async def _open(self) -> None:
-        await self._service.engine.open()
+        await self._service.open()
         # What start-up made stays for good: the collector need not look at it again, nor pause a query for it.
         gc.collect()
         gc.freeze()

@@ -17,13 +17,14 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Service:
-    """``query-intent serve`` with these settings on free ports of 127.0.0.1."""
+    """``query-intent serve`` with these settings on free ports of 127.0.0.1, without a cache unless they name one."""
 
     def __init__(self, **settings: object) -> None:
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("QUERY_INTENT_")},
             "QUERY_INTENT_PORT": "0",
             "QUERY_INTENT_OPS_PORT": "0",
+            "QUERY_INTENT_CACHE_BYTES": "0",
             **{f"QUERY_INTENT_{name.upper()}": str(value) for name, value in settings.items()},
         }
 

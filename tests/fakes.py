@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import selectors
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.batching.queue import Entry, State
+from app.batching.request import Outcome
 from app.packing import Embeddings, RowBuffers
 
 VOCABULARY = 1000
@@ -31,6 +36,60 @@ class VirtualClock:
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time jumps to the next timer as soon as there is nothing else to do."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        super().__init__(_JumpingSelector(self))
+
+    def time(self) -> float:
+        return self.now
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    def __init__(self, loop: VirtualTimeLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout:
+            self._loop.now += timeout
+        return super().select(timeout and 0)
+
+
+class ManualPool:
+    """Lets queries in and computes none: the test says what becomes of each, and when."""
+
+    def __init__(self) -> None:
+        self.admitted: list[Entry] = []
+        self.abandoned: list[Entry] = []
+        self.cancelled: list[State] = []
+        self.refusal: Exception | None = None
+
+    def admit(self, entries: Sequence[Entry]) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.admitted += entries
+
+    def extend(self, entry: Entry, deadline: float) -> bool:
+        entry.deadline = max(entry.deadline, deadline)
+        return entry.state is not State.DONE
+
+    def abandon(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            entry.state = State.DONE
+            self.abandoned.append(entry)
+
+    def count_cancelled(self, entries: Iterable[Entry]) -> None:
+        self.cancelled += [entry.state for entry in entries]
+
+    def settle(self, entry: Entry, result: Any, *, queue_s: float = 0.0, inference_s: float = 0.0) -> None:
+        assert entry.state is not State.DONE
+        entry.state = State.DONE
+        entry.owner.settle(entry.index, Outcome(result, queue_s, inference_s))
 
 
 def query(*token_ids: int) -> NDArray[np.int64]:

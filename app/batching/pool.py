@@ -14,17 +14,10 @@ from numpy.typing import NDArray
 
 from app.batching.queue import BatchQueue, Entry, Row, State
 from app.batching.replica import FinishedRow, Replica
-from app.errors import DeadlineExceeded, NotReady
+from app.batching.request import Outcome, Request, too_late
+from app.errors import NotReady
 
 logger = logging.getLogger(__name__)
-
-
-class Outcome(NamedTuple):
-    """What became of one query: its ``result`` (an exception where it failed), and the seconds it took."""
-
-    result: Any
-    queue_s: float
-    inference_s: float
 
 
 class Backlog(NamedTuple):
@@ -33,27 +26,6 @@ class Backlog(NamedTuple):
     items: int
     tokens: int
     oldest_s: float
-
-
-class Request:
-    """One request on the event loop and its entries in the queue; ``answered`` resolves to all outcomes, in order."""
-
-    __slots__ = ("answered", "outcomes", "remaining")
-
-    def __init__(self, size: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.answered: asyncio.Future[list[Outcome]] = loop.create_future()
-        self.outcomes: list[Any] = [None] * size
-        self.remaining = size
-
-    def settle(self, entry: Entry, outcome: Outcome) -> None:
-        self.outcomes[entry.index] = outcome
-        self.remaining -= 1
-        if self.remaining == 0 and not self.answered.done():
-            self.answered.set_result(self.outcomes)
-
-    def fail(self, error: Exception) -> None:
-        if not self.answered.done():
-            self.answered.set_exception(error)
 
 
 class ReplicaPool:
@@ -141,30 +113,53 @@ class ReplicaPool:
         Raises ``NotReady``, ``Overloaded`` or ``PayloadTooLarge`` at once, ``DeadlineExceeded`` at the deadline (in
         seconds of the pool's clock). Cancelling the caller takes its queries out of the queue.
         """
-        loop = asyncio.get_running_loop()
         now = self._clock()
-        request = Request(len(queries), loop)
+        request = Request(len(queries))
         entries = [
             Entry(ids, enqueued_at=now, deadline=deadline, is_bulk=is_bulk, owner=request, index=index)
             for index, ids in enumerate(queries)
         ]
+        self.admit(entries)
+        try:
+            return await request.wait(deadline - now)
+        except asyncio.CancelledError:
+            self.count_cancelled(entries)
+            raise
+        finally:
+            if request.remaining:
+                self.abandon(entries)
+
+    def admit(self, entries: Sequence[Entry]) -> None:
+        """Let all of ``entries``, just made with one deadline, into the queue, or none of them.
+
+        Raises ``NotReady``, ``Overloaded`` or ``PayloadTooLarge``.
+        """
         with self._condition:
             ready = self.ready
             if self._closed or not ready:
                 raise NotReady("no replica of the model is ready")
-            self.queue.offer(entries, now, replicas=ready)
+            self.queue.offer(entries, entries[0].enqueued_at, replicas=ready)
             self._condition.notify(len(entries))
-        timer = loop.call_later(deadline - now, self._expire, request)
-        try:
-            return await request.answered
-        except asyncio.CancelledError:
-            self._count_cancelled(entries)
-            raise
-        finally:
-            timer.cancel()
-            if request.remaining:
-                with self._condition:
-                    self.queue.abandon(entries)
+
+    def extend(self, entry: Entry, deadline: float) -> bool:
+        """Let an entry live until ``deadline`` at least; false where it is too late, since it has ended."""
+        with self._condition:  # against a replica thread that finds it expired
+            if entry.state is State.DONE:
+                return False
+            entry.deadline = max(entry.deadline, deadline)
+        return True
+
+    def abandon(self, entries: Iterable[Entry]) -> None:
+        """Forget entries for which nobody waits any more."""
+        with self._condition:
+            self.queue.abandon(entries)
+
+    def count_cancelled(self, entries: Iterable[Entry]) -> None:
+        """Tell the observer of clients that left: how many of their entries waited, and how many ran."""
+        states = [entry.state for entry in entries]
+        for state, stage in ((State.WAITING, "queue"), (State.RUNNING, "inference")):
+            if count := states.count(state):
+                self._on_cancelled(stage, count)
 
     def take(self, replica: Replica) -> Row | None:
         """The next row for this replica; blocks until there is one. Called by replica threads only."""
@@ -199,8 +194,8 @@ class ReplicaPool:
         """Answer what still waits with ``NotReady``: the drain has no more time. Returns how many entries that were."""
         with self._condition:
             entries = self._queue.drain() if self._queue is not None else []
-        for request in {entry.owner for entry in entries}:
-            request.fail(NotReady("the service is stopping"))
+        for owner in {entry.owner for entry in entries}:
+            owner.fail(NotReady("the service is stopping"))
         return len(entries)
 
     def close(self, *, timeout_s: float = 5.0) -> None:
@@ -226,17 +221,8 @@ class ReplicaPool:
         for entry, result in zip(finished.row.entries, finished.results, strict=True):
             if entry.state is State.RUNNING:
                 entry.state = State.DONE
-                entry.owner.settle(entry, Outcome(result, finished.started_at - entry.enqueued_at, seconds))
+                entry.owner.settle(entry.index, Outcome(result, finished.started_at - entry.enqueued_at, seconds))
 
     def _expire_entries(self, entries: Sequence[Entry]) -> None:
-        for request in {entry.owner for entry in entries}:
-            self._expire(request)
-
-    @staticmethod
-    def _expire(request: Request) -> None:
-        request.fail(DeadlineExceeded("the answer did not come before the deadline"))
-
-    def _count_cancelled(self, entries: Sequence[Entry]) -> None:
-        for state, stage in ((State.WAITING, "queue"), (State.RUNNING, "inference")):
-            if count := sum(entry.state is state for entry in entries):
-                self._on_cancelled(stage, count)
+        for owner in {entry.owner for entry in entries}:
+            owner.fail(too_late())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from app.classifier import Classifier, Prediction
+from app.classifier import CacheResult, Classifier, Prediction
 from app.error_handlers import problem_document
 from app.errors import InvalidField
 from app.metrics import Metrics
@@ -14,6 +14,14 @@ from app.schemas import IntentListReply, IntentListRequest, IntentReply, IntentR
 from app.stages import Stages
 
 STATUSES = (400, 408, 413, 415, 422, 429, 500, 503, 504)
+# What the cache did for a single query, as RFC 9211 says it; nothing where it was not asked. The queries of a list each
+# have their own ``source``.
+CACHE_STATUS: dict[CacheResult | None, Sequence[tuple[bytes, bytes]]] = {
+    None: (),
+    "hit": ((b"cache-status", b"query-intent; hit"),),
+    "miss": ((b"cache-status", b"query-intent; fwd=miss"),),
+    "joined": ((b"cache-status", b"query-intent; fwd=miss; collapsed"),),
+}
 
 
 class IntentRoutes:
@@ -84,12 +92,12 @@ class IntentRoutes:
     async def classify(self, request: IntentRequest) -> Answer:
         prediction = await self._classifier.classify(request.query, timeout_s=self._timeout(request.timeout_ms))
         if isinstance(prediction.ranked, Exception):
-            raise prediction.ranked
+            # Several may wait for the same failure; without this each would carry the tracebacks of those before it.
+            raise prediction.ranked.with_traceback(None)
         self._metrics.count_unknown_fields(request.model_extra)
         document = self._reply(request.query, prediction, request)
-        return Answer(
-            document, Stages(prediction.tokenize_s, prediction.queue_s, prediction.inference_s), prediction.source
-        )
+        stages = Stages(prediction.tokenize_s, prediction.queue_s, prediction.inference_s)
+        return Answer(document, stages, prediction.source, CACHE_STATUS[prediction.cache])
 
     async def classify_list(self, request: IntentListRequest) -> Answer:
         if (size := len(request.queries)) > self._max_queries:
@@ -103,7 +111,7 @@ class IntentRoutes:
             for query, prediction in zip(request.queries, predictions, strict=True)
         ]
         stages = Stages(
-            predictions[0].tokenize_s,
+            max(prediction.tokenize_s for prediction in predictions),
             max(prediction.queue_s for prediction in predictions),
             max(prediction.inference_s for prediction in predictions),
         )

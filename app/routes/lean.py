@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
@@ -41,6 +41,7 @@ class Answer(NamedTuple):
     document: Any
     stages: Stages
     source: str
+    headers: Sequence[tuple[bytes, bytes]] = ()
 
 
 class Observer(Protocol):
@@ -98,7 +99,7 @@ class LeanHandler:
                     connection.on_disconnect = task.cancel if task else None
                 answer = await self._answer(request)
                 status, source, stages = 200, answer.source, answer.stages
-                payload, headers = orjson.dumps(answer.document), list(JSON_HEADERS)
+                payload, headers = orjson.dumps(answer.document), [*JSON_HEADERS, *answer.headers]
             except asyncio.CancelledError:
                 if connection is None or connection.transport.is_closing():
                     return  # the client went away; the queue has forgotten the query by now

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.batching.pool import Outcome
+from app.batching.request import Outcome
 from app.classifier import Classifier
 from app.errors import InferenceFailed, InvalidField, Overloaded
 from app.ranking import Ranked

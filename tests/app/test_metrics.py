@@ -83,6 +83,26 @@ def test_other_failures_are_not_among_the_refused(registry: CollectorRegistry, m
     )
 
 
+@pytest.mark.parametrize("source", ["cache", "override"])
+def test_a_query_that_needed_no_model_says_nothing_of_the_models_stages(
+    registry: CollectorRegistry, metrics: Metrics, source: str
+) -> None:
+    metrics.observe_request(route="/v1/intent", status=200, source=source, stages=Stages(total=0.001))
+    metrics.observe_request(route="/v1/intent", status=200, source="model", stages=Stages(0.001, 0.002, 0.003, 0.006))
+
+    counts = {stage: value(registry, "stage_seconds_count", stage=stage) for stage in Stages._fields}
+    assert counts == {"tokenize": 1, "queue": 1, "inference": 1, "total": 2}
+
+
+def test_lookups_are_counted_by_result_and_there_from_the_start(registry: CollectorRegistry, metrics: Metrics) -> None:
+    for is_hit in (True, False, True):
+        metrics.count_lookup(is_hit)
+
+    assert value(registry, "cache_total", result="hit") == 2
+    assert value(registry, "cache_total", result="miss") == 1
+    assert registry.get_sample_value("query_intent_coalesced_total") == 0
+
+
 def test_unknown_fields_are_counted_one_by_one(registry: CollectorRegistry, metrics: Metrics) -> None:
     for fields in ({"a": 1, "b": None}, {}, None, {"c": {"d": 1}}):
         metrics.count_unknown_fields(fields)

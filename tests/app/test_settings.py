@@ -24,6 +24,7 @@ def test_the_defaults_serve_the_shipped_bundle_on_this_machine_only() -> None:
     assert (settings.slo_ms, settings.timeout_ms, settings.quorum) == (10, 100, 0.5)
     assert (settings.max_queries, settings.max_body_bytes, settings.max_list_body_bytes) == (128, 65_536, 1_048_576)
     assert (settings.keep_alive_s, settings.drain_delay_s) == (75, 0)
+    assert settings.cache_bytes > 0
     assert settings.log_queries is False
 
 
@@ -73,6 +74,8 @@ LIMITS: list[tuple[str, list[str], list[str]]] = [
     ("max_list_body_bytes", ["256"], ["0", "255"]),
     ("max_connections", ["1"], ["0"]),
     ("queue_tokens", ["16"], ["0", "15"]),
+    ("cache_bytes", ["0", "65536"], ["-1", "1", "65535"]),
+    ("cache_ttl_s", ["0.1", "86400"], ["0", "nan", "inf"]),
     ("keep_alive_s", ["1"], ["0"]),
     ("read_timeout_s", ["0.1"], ["0", "nan", "inf"]),
     ("load_timeout_s", ["0.1"], ["0", "inf"]),
@@ -99,7 +102,7 @@ def test_a_bad_value_is_named_with_its_variable_and_limit(field: str, value: str
 
 
 def test_every_setting_with_a_limit_is_tested_at_it() -> None:
-    free = {"bundle", "overrides", "priors"}
+    free = {"bundle", "overrides", "priors", "warm_queries"}
     assert {field for field, _, _ in LIMITS} == set(Settings.model_fields) - free
 
 
@@ -138,6 +141,12 @@ def test_they_can_not_be_changed_once_read() -> None:
 def test_they_survive_the_way_to_a_worker() -> None:
     settings = read(PORT="0", SLO_MS="7.25", BUNDLE="/srv/bundle", DRAIN_DELAY_S="20")
     assert Settings.model_validate_json(settings.model_dump_json()) == settings
+
+
+def test_without_a_cache_there_is_nothing_to_warm() -> None:
+    assert read(WARM_QUERIES="top.txt").warm_queries == Path("top.txt")
+    with pytest.raises(SettingsError, match="warm_queries: there is no cache to warm, since cache_bytes is 0"):
+        read(WARM_QUERIES="top.txt", CACHE_BYTES="0")
 
 
 @pytest.mark.parametrize("field", Settings.model_fields)

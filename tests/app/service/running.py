@@ -57,13 +57,15 @@ def stopped(pid: int) -> Iterator[None]:
 class RunningService:
     """``settings`` are those of the service without their prefix: ``RunningService(folder, null_ms=50)``.
 
-    Both ports are free ones, the model is the null target unless said otherwise.
+    Both ports are free ones, the model is the null target and there is no cache unless said otherwise: most tests are
+    about what happens to a query that is computed, and ask the same one again and again.
     """
 
     def __init__(self, folder: Path, **settings: object) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "stderr"
-        chosen = {"target": "null", "port": 0, "ops_port": 0, "replicas": 2, "workers": 1} | settings
+        chosen = {"target": "null", "port": 0, "ops_port": 0, "replicas": 2, "workers": 1, "cache_bytes": 0}
+        chosen |= settings
         foreign = {name: value for name, value in os.environ.items() if not name.startswith("QUERY_INTENT_")}
         own = {f"QUERY_INTENT_{name.upper()}": str(value) for name, value in chosen.items()}
         with self.log.open("wb") as stderr:

@@ -28,6 +28,8 @@ NAMES: dict[str, set[str]] = {
     "replicas_ready": set(),
     "rejected_total": {"reason"},
     "cancelled_total": {"stage"},
+    "cache_total": {"result"},
+    "coalesced_total": set(),
     "predictions_total": {"intent"},
     "confidence_bucket": {"le"},
     "unknown_token_ratio_bucket": {"le"},
