@@ -1,4 +1,4 @@
-"""How many CPUs this process may really use, which in a container is rarely how many the host has."""
+"""How many CPUs this process may really use, in a container rarely how many the host has, and who gets them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
+CORES_PER_WORKER = 4
 
 
 def cpu_budget(cgroup: Path = CGROUP) -> int:
@@ -16,6 +17,12 @@ def cpu_budget(cgroup: Path = CGROUP) -> int:
     available = len(os.sched_getaffinity(0))
     quota = _quota_v2(cgroup / "cpu.max") or _quota_v1(cgroup / "cpu")
     return max(1, min(available, int(quota)) if quota else available)
+
+
+def share_out(cpus: int, *, workers: int, replicas: int) -> tuple[int, int]:
+    """How many workers, and replicas in each, on so many CPUs. What the settings leave at 0 is decided here."""
+    workers = workers or max(1, cpus // CORES_PER_WORKER)
+    return workers, replicas or max(1, cpus // workers)
 
 
 def _quota_v2(path: Path) -> float | None:

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from app.child import Child
-from app.cpu_budget import cpu_budget
+from app.cpu_budget import cpu_budget, share_out
 from app.errors import StartError
 from app.health import Readiness, ReadinessRule
 from app.metrics import forget_live
@@ -33,15 +33,8 @@ logger = logging.getLogger(__name__)
 BACKLOG = 2048
 PREFIX = "query-intent-"  # of the folder in shared memory, then the supervisor's pid
 WATCH_S = 0.1
-CORES_PER_WORKER = 4
 # A worker's loop beats four times a second; one that has been silent for so long answers nobody at the moment.
 SILENT_S = 2.0
-
-
-def share_out(cpus: int, *, workers: int, replicas: int) -> tuple[int, int]:
-    """How many workers, and replicas in each, on so many CPUs. What the settings leave at 0 is decided here."""
-    workers = workers or max(1, cpus // CORES_PER_WORKER)
-    return workers, replicas or max(1, cpus // workers)
 
 
 class Supervisor:

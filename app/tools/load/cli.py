@@ -15,11 +15,12 @@ import orjson
 from app.tools.arrivals import BURST_FACTOR, BURST_S, BURST_SHARE, LAWS
 from app.tools.load import trials
 from app.tools.load.outcomes import Recording
-from app.tools.load.parameters import POSITIVE, READABLE, SECONDS, WRITABLE, Finite, check_new_file, parse_rates
+from app.tools.load.parameters import SECONDS, parse_rates
 from app.tools.load.plan import MAX_DURATION_S
 from app.tools.load.report import VOID_RULE, report, summary
 from app.tools.load.run import run
 from app.tools.load.workload import DEFAULT_DURATION_S, FIRST_RATE, Asked, Workload
+from app.tools.parameters import POSITIVE, READABLE, WRITABLE, Finite, check_new_file
 
 MISSED, UNREACHABLE, VOID = 1, 2, 3  # exit codes; 2 is also click's own for wrong usage
 

@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from pathlib import Path
-from typing import Any
-
 import click
 
 from app.tools.load.plan import MAX_DURATION_S
+from app.tools.parameters import POSITIVE, Finite
 
-PICTURES = (".png", ".svg", ".pdf")
-
-
-class Finite(click.FloatRange):
-    """A range that nan, which compares as false with every bound, is outside of."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = super().convert(value, param, ctx)
-        if not math.isfinite(found):
-            self.fail(f"{value} is no finite number", param, ctx)
-        return found
-
-
-POSITIVE = Finite(0, min_open=True)
 SECONDS = Finite(0, MAX_DURATION_S, min_open=True)
-READABLE = click.Path(exists=True, dir_okay=False, path_type=Path)
-WRITABLE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
 def parse_rates(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[float, ...] | None:
     return None if value is None else tuple(POSITIVE(rate, parameter, context) for rate in value.split(","))
-
-
-def check_new_file(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Said before the run: what can't be written after minutes of load would be lost."""
-    if path and not path.parent.is_dir():
-        raise click.BadParameter(f"{path.parent} is no directory")
-    if path and parameter.name == "picture" and path.suffix not in PICTURES:
-        raise click.BadParameter(f"{path} ends in none of {', '.join(PICTURES)}")
-    return path
