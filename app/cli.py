@@ -114,7 +114,7 @@ def main() -> None:
             raise
         click.echo(
             f"query-intent: {error.name} isn't installed; training and compiling need: "
-            "pip install 'query-intent[train]'",
+            "make install, or pip install -e '.[train]'",
             err=True,
         )
         sys.exit(1)

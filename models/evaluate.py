@@ -190,7 +190,7 @@ def _prepare_places(out: Path | None, pictures: Path | None) -> None:
         raise click.ClickException(f"{out}: no folder {out.absolute().parent}")
     if pictures is not None:
         if importlib.util.find_spec("matplotlib") is None:
-            raise click.ClickException("--pictures needs matplotlib: pip install 'query-intent[train]'")
+            raise click.ClickException("--pictures needs matplotlib: make install, or pip install -e '.[train]'")
         try:
             pictures.mkdir(parents=True, exist_ok=True)
         except OSError as error:

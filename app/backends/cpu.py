@@ -53,7 +53,7 @@ class CpuBackend:
             import openvino as ov
         except ImportError as error:
             raise BackendError(
-                "target cpu: OpenVINO isn't installed; install it with: pip install 'query-intent[cpu]'"
+                "target cpu: OpenVINO isn't installed; install it with: make install, or pip install -e '.[cpu]'"
             ) from error
         try:
             with _FIRST_CALLS:

@@ -211,7 +211,7 @@ class TestRefusals:
         assert invoke(monkeypatch, "train") == 1
         line = capsys.readouterr().err
         assert line.startswith("query-intent: no_such_package isn't installed; ")
-        assert line.endswith("pip install 'query-intent[train]'\n")
+        assert line.endswith("make install, or pip install -e '.[train]'\n")
 
     def test_a_module_of_our_own_that_is_missing_is_a_bug_and_not_advice(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(cli.LAZY, "train", ("models.no_such_module", "Train."))

@@ -87,7 +87,7 @@ def command(json_out: Path | None, picture: Path | None, **options: Any) -> None
     query-intent load --rate 50 --url http://127.0.0.1:8000/infer --body '{"inputs": ["{query}"]}'
     """
     asked = Asked(**options)
-    _require("hdrh.histogram", "the load tester needs hdrhistogram: pip install 'query-intent[load]'")
+    _require("hdrh.histogram", "the load tester needs hdrhistogram: make install, or pip install -e '.[load]'")
     if picture:
         _require("matplotlib.figure", "--picture needs matplotlib: pip install matplotlib")
     ended = (_search if asked.find_rate else _load)(Workload(asked))

@@ -172,7 +172,7 @@ def test_closed_model_lets_its_memory_go(directory: Path) -> None:
 
 def test_missing_engine_says_what_to_install(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openvino", None)
-    with pytest.raises(BackendError, match=r"OpenVINO isn't installed.*pip install 'query-intent\[cpu\]'"):
+    with pytest.raises(BackendError, match=r"OpenVINO isn't installed.*pip install -e '.\[cpu\]'"):
         CpuBackend(directory, make_target(8)).load(0)
 
 

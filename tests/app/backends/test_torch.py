@@ -79,7 +79,7 @@ def test_replica_computes_on_one_thread(directory: Path) -> None:
 
 def test_missing_engine_says_what_to_install(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(BackendError, match=r"PyTorch isn't installed.*pip install 'query-intent\[train\]'"):
+    with pytest.raises(BackendError, match=r"PyTorch isn't installed.*pip install -e '.\[train\]'"):
         TorchBackend(directory, TARGET).load(0)
 
 

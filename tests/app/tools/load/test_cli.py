@@ -299,7 +299,7 @@ def test_what_can_not_be_run_is_refused_with_its_name(arguments: list[str], reas
 @pytest.mark.parametrize(
     ("module", "arguments", "reason"),
     [
-        ("hdrh.histogram", [], "the load tester needs hdrhistogram: pip install 'query-intent[load]'"),
+        ("hdrh.histogram", [], "the load tester needs hdrhistogram: make install, or pip install -e '.[load]'"),
         ("matplotlib.figure", ["--picture", "run.png"], "--picture needs matplotlib: pip install matplotlib"),
     ],
 )
