@@ -19,7 +19,7 @@ from app.classifier import Classifier
 from app.golden import GoldenCheck
 from app.overrides import Overrides
 from app.packing import RowBuffers, max_segments
-from app.priors import log_shift, read_priors
+from app.priors import group_thresholds, log_shift, read_priors
 from app.ranking import Ranker
 from app.sharing import SharingClassifier
 from app.tokenization import Tokenizer
@@ -67,6 +67,12 @@ class Engine:
         self._null_ms = null_ms
         self._embeddings = bundle.embeddings()
         self.priors = read_priors(priors, training=manifest.label_priors) if priors is not None else None
+        self.group_thresholds = manifest.group_thresholds
+        if self.priors is not None:
+            groups = {label.name: label.group for label in manifest.labels}
+            self.group_thresholds = group_thresholds(
+                manifest.group_thresholds, groups, self.priors, training=manifest.label_priors
+            )
         self._tokenizer = Tokenizer(
             bundle.path / TOKENIZER, max_tokens=manifest.max_tokens, vocabulary=len(self._embeddings.word)
         )

@@ -74,7 +74,7 @@ class Service:
             self._metrics,
             model=bundle.name,
             abstain_threshold=bundle.manifest.abstain_threshold,
-            group_thresholds=bundle.manifest.group_thresholds,
+            group_thresholds=self.engine.group_thresholds,
             timeout_s=settings.timeout_ms / 1e3,
             max_queries=settings.max_queries,
         )
@@ -152,7 +152,7 @@ class Service:
             "max_tokens": manifest.max_tokens,
             "temperature": manifest.temperature,
             "abstain_threshold": manifest.abstain_threshold,
-            "group_thresholds": manifest.group_thresholds,
+            "group_thresholds": self.engine.group_thresholds,
             "label_priors": manifest.label_priors,
             "deployment_priors": self.engine.priors,
             "quality": manifest.quality,

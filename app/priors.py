@@ -33,6 +33,33 @@ def read_priors(path: Path, *, training: Mapping[str, float]) -> dict[str, float
     return {label: shares[label] / total for label in training}
 
 
+def group_thresholds(
+    thresholds: Mapping[str, float],
+    groups: Mapping[str, str],
+    deployment: Mapping[str, float],
+    *,
+    training: Mapping[str, float],
+) -> dict[str, float]:
+    """Thresholds of groups, fitted on training's shares, as they are for confidences under the deployment's.
+
+    The odds of a group against the rest change by the ratio of its prior odds, so the odds to ask for do too. Left as
+    they are, they could never be reached by a group that is rarer now. ``groups`` names each label's group.
+    """
+
+    def odds(shares: Mapping[str, float], group: str) -> float:
+        inside = sum(share for label, share in shares.items() if groups[label] == group)
+        return inside / max(sum(shares.values()) - inside, 1e-12)
+
+    shifted = {}
+    for group, threshold in thresholds.items():
+        if threshold >= 1:
+            shifted[group] = 1.0
+            continue
+        needed = threshold / (1 - threshold) * odds(deployment, group) / odds(training, group)
+        shifted[group] = needed / (1 + needed)
+    return shifted
+
+
 def log_shift(deployment: Mapping[str, float], *, training: Mapping[str, float]) -> list[float]:
     """What to add to each logit for the deployment's shares, in the labels' order.
 

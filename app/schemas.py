@@ -21,7 +21,9 @@ class _Request(BaseModel):
         None, description="Milliseconds the caller waits for the answer; the server's default if absent."
     )
     abstain: bool = Field(
-        False, description="Give null as intent and group when the confidence is under the bundle's threshold."
+        False,
+        description="Give null as intent and group when the confidence is under the bundle's `abstain_threshold`, or "
+        "the group's under its own of `group_thresholds` (`GET /v1/model`).",
     )
 
 

@@ -33,6 +33,7 @@ File = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--split", "splits", multiple=True, metavar="NAME", help="May be repeated; all takes every row.")
 @click.option("--text-column", default="text", show_default=True)
 @click.option("--label-column", default="label", show_default=True)
+@click.option("--out-of-scope-label", metavar="LABEL", help="Its rows belong to no intent and are left out.")
 @click.option("--sample", type=click.IntRange(1), help="Compare on so many labelled rows, drawn by --seed.")
 @click.option("--queries", type=File, help="Queries as they came: txt, csv, tsv or jsonl, repeated ones repeated.")
 @click.option("--queries-column", metavar="NAME", help="Of the queries in that file. [default: query or text]")
@@ -55,6 +56,7 @@ def command(
     splits: tuple[str, ...],
     text_column: str,
     label_column: str,
+    out_of_scope_label: str | None,
     sample: int | None,
     queries: Path | None,
     queries_column: str | None,
@@ -105,6 +107,7 @@ def command(
                 text_column=text_column,
                 label_column=label_column,
                 max_tokens=max_tokens,
+                out_of_scope_label=out_of_scope_label,
                 sample=sample,
                 seed=seed,
             )

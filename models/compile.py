@@ -47,8 +47,8 @@ def _buckets(context: click.Context, parameter: click.Parameter, value: str) -> 
 @click.option(
     "--golden",
     type=File,
-    help="Queries that every replica must answer right to start.  [default: golden.txt for the shop's labels, else the "
-    "surest held-out query of each label]",
+    help="Queries that every replica must answer right to start, written into the bundle.  [default: golden.txt for "
+    "the shop's labels, else the surest held-out query of each label]",
 )
 @click.option(
     "--buckets", callback=_buckets, default="8,12,16,24,32,48", show_default=True, help="Row lengths in tokens."

@@ -121,7 +121,9 @@ def command(
     if pictures is not None:
         from models.evaluation.pictures import draw
 
-        report["pictures"] = [str(path) for path in draw(judged, subject.abstain_threshold, pictures)]
+        abstain = report["scores"]["abstain"]
+        is_sure = judged.is_sure(abstain["threshold"], abstain["group_thresholds"])
+        report["pictures"] = [str(path) for path in draw(judged, is_sure, pictures)]
     write_document(report, out)
     show(report)
 

@@ -75,17 +75,18 @@ def carried_examples(examples: list[Example], seed: int) -> Iterator[Example]:
             yield found._replace(text=text, source=f"{found.source}_carried", style="sentence")
 
 
-def build(data: Path, seed: int, scale: float = 1.0) -> tuple[list[Row], dict[str, int]]:
-    """The table, and what was dropped on the way (reason → rows). ``scale`` multiplies the caps on training rows."""
+def build(data: Path, seed: int) -> tuple[list[Row], dict[str, int]]:
+    """The table, and what was dropped on the way (reason → rows)."""
     examples = [found for found in raw_examples(data, seed) if found.text]
     examples += own_examples(examples, seed)
     examples += carried_examples(examples, seed)
     kept, conflicts = drop_conflicts(examples)
     assigned, too_close = assign_splits(kept, seed)
-    caps = {label.name: round(scale * CAPS.get(label.name, HELP_CAP)) for label in LABELS}
+    caps = {label.name: CAPS.get(label.name, HELP_CAP) for label in LABELS}
     rows = cap(assigned, caps, {label.name: label.group for label in LABELS}, seed)
     known = {found.text for found, _ in assigned}
     outside = {found.text: found for found in outside_examples({word for text in known for word in text.split()}, seed)}
+    over_the_caps = len(assigned) - len(rows)
     rows += [
         Row(text, OUTSIDE_LABEL, OUTSIDE_LABEL, found.source, "train", found.style)
         for text, found in outside.items()
@@ -95,7 +96,7 @@ def build(data: Path, seed: int, scale: float = 1.0) -> tuple[list[Row], dict[st
         "repeats": len(examples) - len(kept) - len(conflicts),
         "texts with two labels": len(conflicts),
         "training rows too close to a held-out one": too_close,
-        "over the caps": len(assigned) - len(rows),
+        "over the caps": over_the_caps,
     }
     return rows, dropped
 
@@ -155,13 +156,6 @@ def check_style(rows: list[Row]) -> float:
     type=click.Choice(sorted(STANDARD_SETS)),
     help="Write this published set with its own splits instead of the shop's mix.",
 )
-@click.option(
-    "--scale",
-    type=click.FloatRange(0.01, 100),
-    default=1.0,
-    show_default=True,
-    help="Rows a label for training, compared with the usual; 2 gives a student more of its teacher.",
-)
 @click.option("--seed", default=17, show_default=True, help="Decides the splits, the samples and our own queries.")
 @click.option(
     "--probe",
@@ -169,9 +163,7 @@ def check_style(rows: list[Row]) -> float:
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Only run the style-only probe on this table; writes nothing.",
 )
-def command(
-    data: Path | None, out: Path | None, standard: str | None, scale: float, seed: int, table: Path | None
-) -> None:
+def command(data: Path | None, out: Path | None, standard: str | None, seed: int, table: Path | None) -> None:
     """Turn the raw data sets into one table: text, label, group, source, split, style.
 
     Texts are normalised as serving normalises them. Families of one template or one entity stay on one side of the
@@ -188,7 +180,7 @@ def command(
         out = out or Path("prepared") / f"{standard or 'intent'}.csv"
         sets = {standard: STANDARD_SETS[standard]} if standard else SOURCES
         identity = verify_inputs(data, [f"{name}/{file}" for name, each in sets.items() for file in each.files])
-        rows, dropped = build_standard(data, standard) if standard else build(data, seed, scale)
+        rows, dropped = build_standard(data, standard) if standard else build(data, seed)
         counted = _counts(rows) if standard else f"{summary(rows)}\n\nstyle-only probe: {check_style(rows):.3f}"
         digest = write_table(rows, out)
     except (InputError, TableError) as error:

@@ -22,6 +22,7 @@ import click
 
 from models.checkpoint import CheckpointError, Lineage, TrainingRecord, load_record
 from models.data.table import TableError, digest, read_table
+from models.labels import OUTSIDE_LABEL
 from models.training.base import DEFAULT_BASE, find_base, load_base
 from models.training.recipe import Recipe
 from models.training.shown import shown
@@ -90,7 +91,8 @@ def train(
     set_seed(recipe.seed)
     model, tokenizer = load_base(base, task.names)
     distillation = make_student(model, base, teaching, accelerator) if teaching else None
-    identity: dict[str, Any] = {"data": lineage.data_digest, "base": str(base), "labels": task.names}
+    identity: dict[str, Any] = {"data": lineage.data_digest, "rows": task.digest, "base": str(base)}
+    identity["labels"] = task.names
     identity["distillation"] = dataclasses.asdict(teaching) if teaching else None
     fit = Fit(accelerator, model, tokenizer, recipe, state, identity, distillation=distillation)
     pairs = {name: (task.splits[name].texts, task.splits[name].targets) for name in ("train", "validation")}
@@ -167,7 +169,9 @@ def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tup
     help="Cut out of a table without a split column.",
 )
 @click.option(
-    "--out-of-scope-label", metavar="LABEL", help="Its rows belong to no label: the model learns to be unsure of them."
+    "--out-of-scope-label",
+    metavar="LABEL",
+    help="Its rows belong to no label: the model learns to be unsure of them.  [default: outside, where a row has it]",
 )
 @click.option(
     "--outside-weight",
@@ -182,7 +186,7 @@ def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tup
     type=click.FloatRange(0),
     default=30.0,
     show_default=True,
-    help="What wrongly taking a query of --home-group costs, in queries of another group left at home.",
+    help="What wrongly taking 1 % of the queries of --home-group costs, in per cent of another group's left at home.",
 )
 @click.option("--epochs", type=click.IntRange(1), default=8, show_default=True, help="At most; see --patience.")
 @click.option("--patience", type=click.IntRange(1), default=2, show_default=True, help="Epochs without a better score.")
@@ -261,7 +265,8 @@ def command(
 
     TABLE needs a text and a label column; with a column `split` (train, validation, and any of development, test) the
     splits are taken from it, else a validation split is drawn. Training stops when validation macro-F1 no longer rises.
-    Then temperature and abstain threshold are fitted on validation, and every split is scored.
+    Then confidence is fitted, on `development` where the table has it (sources that training doesn't see), and every
+    split is scored.
 
     The checkpoint folder holds a Hugging Face sequence classifier in float16, its tokenizer, and training.json; give it
     to `query-intent compile`, `query-intent evaluate`, or as --base to the next training.
@@ -278,16 +283,14 @@ def command(
         rows = read_table(
             table, text_column=text_column, label_column=label_column, max_tokens=recipe_options["max_tokens"]
         )
+        if out_of_scope_label is None and any(row.label == OUTSIDE_LABEL for row in rows):
+            out_of_scope_label = OUTSIDE_LABEL
         task = make_task(
             rows,
             validation_share=validation_share,
             seed=recipe_options["seed"],
             out_of_scope_label=out_of_scope_label,
         )
-        if home_group is not None and home_group not in task.groups.values():
-            raise TableError(
-                f"--home-group {home_group}: the table's groups are {', '.join(set(task.groups.values()))}"
-            )
         teaching = None
         if teacher:
             from models.training.distillation import plan
@@ -298,6 +301,9 @@ def command(
         from models.training.finishing import Home
         from models.training.fitting import StateError
 
+        home = None if home_group is None else Home(home_group, redirect_cost)
+        if home is not None:
+            home.check(task)
         recipe = Recipe(**recipe_options)
         state = state or out.with_name(f"{out.name}.unfinished")
         if state.absolute() in (out.absolute(), *out.absolute().parents):
@@ -310,7 +316,6 @@ def command(
         if teacher and load_record(teacher).lineage.data_digest != lineage.data_digest:
             click.echo(f"{teacher} learned from another table: if it saw this one's tests, scores flatter", err=True)
         try:
-            home = None if home_group is None else Home(home_group, redirect_cost)
             record = train(task, base_folder, recipe, lineage, out, state, accelerator, teaching, home)
         except (StateError, ArithmeticError) as error:
             raise click.ClickException(str(error)) from error

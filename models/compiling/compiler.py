@@ -46,7 +46,11 @@ def compile_bundle(source: Source, order: Order, queries: Queries, place: Path, 
         if (folder / MANIFEST).is_file():
             manifest = _known_manifest(folder, reference)
         else:
-            golden = queries.golden or choose_golden(queries.holdout, reference.probabilities)
+            golden = queries.golden or choose_golden(
+                queries.holdout,
+                reference.probabilities,
+                lambda text: len(reference.encode([text])[0]) <= order.buckets[0],
+            )
             manifest = _new_manifest(source, order, reference, golden)
             shutil.copyfile(source.tokenizer, folder / TOKENIZER)
             write_embeddings(folder, word=reference.embeddings.word, position=reference.embeddings.position)

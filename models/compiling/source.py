@@ -61,6 +61,7 @@ def read_source(folder: Path, *, labels: Path | None = None) -> Source:
     known = _recorded(folder) if (folder / RECORD).is_file() else _assumed(config, converted)
     if labels is not None:
         known["labels"] = _read_labels(labels)
+        known["group_thresholds"] = {}  # groups may be others now
     names = [label.name for label in known["labels"]]
     if len(names) != converted.encoder.config.labels:
         raise CheckpointError(f"{folder}: {len(names)} labels for a head of {converted.encoder.config.labels}")
@@ -70,14 +71,13 @@ def read_source(folder: Path, *, labels: Path | None = None) -> Source:
     return Source(converted=converted, tokenizer=tokenizer, **known)
 
 
-THRESHOLDS = ("abstain_threshold", "group_thresholds")
-
-
 def _recorded(folder: Path) -> dict[str, Any]:
     record = load_record(folder)
     labels = [Label(name=label.name, definition=label.definition, group=label.group) for label in record.labels]
-    names = ("normaliser", "max_tokens", "temperature", "label_priors", "quality", *THRESHOLDS)
-    return {"labels": labels, "lineage": record.lineage.model_dump()} | {name: getattr(record, name) for name in names}
+    names = ("normaliser", "max_tokens", "temperature", "label_priors", "quality")
+    thresholds = ("abstain_threshold", "group_thresholds")
+    kept = {name: getattr(record, name) for name in (*names, *thresholds)}
+    return {"labels": labels, "lineage": record.lineage.model_dump()} | kept
 
 
 def _assumed(config: dict[str, Any], converted: Converted) -> dict[str, Any]:

@@ -101,7 +101,9 @@ class TargetMaker:
             encoded = zip(golden, self._reference.encode([query.query for query in golden]), strict=True)
             fitting = [(query, ids) for query, ids in encoded if len(ids) <= tokens]
             if not fitting:
-                continue
+                raise CompileError(
+                    f"no golden query is short enough for bucket {tokens}, so no replica could be proved"
+                )
             expected = np.array([query.probabilities for query, _ in fitting], np.float32)
             actual = predictor.probabilities([ids for _, ids in fitting])
             for (query, _), wanted, given in zip(fitting, expected, actual, strict=True):

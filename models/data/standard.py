@@ -1,7 +1,8 @@
 """Published intent sets, each with its own splits: they test the training code, as the shop's mix tests the product.
 
 CLINC150 (Larson et al., 2019), BANKING77 (Casanueva et al., 2020), HWU64 (Liu et al., 2019) and SNIPS (Coucke et al.,
-2018). Test rows stay as they were published; a text that is in two splits after normalisation leaves the earlier one.
+2018). A text that is in two splits after normalisation leaves the earlier one, and one that is twice in a split stays
+once: of SNIPS 695 test rows are left of 700, of BANKING77 3,079 of 3,080.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import NamedTuple
 from models.data.sources.example import clean, read_csv
 from models.data.table import Row
 
-OUT_OF_SCOPE = "oos"
 # A set without a validation split of its own gives this share of its training rows, chosen by their text's hash.
 VALIDATION_SHARE = 0.05
 

@@ -21,12 +21,12 @@ _LEAST_COVERAGE = 0.1
 _MOST_NUMBERED = 20
 
 
-def draw(judged: Judged, abstain_threshold: float, folder: Path) -> list[Path]:
+def draw(judged: Judged, is_sure: NDArray[np.bool_], folder: Path) -> list[Path]:
     """Write ``confusion.png``, ``reliability.png`` and ``coverage.png`` into ``folder``, which is there."""
     figures = {
         "confusion": confusion_figure(judged),
         "reliability": reliability_figure(judged),
-        "coverage": coverage_figure(judged, abstain_threshold),
+        "coverage": coverage_figure(judged, is_sure),
     }
     paths = []
     for name, figure in figures.items():
@@ -92,8 +92,8 @@ def _draw_reliability(
     bottom.set(xlabel=f"confidence of the {name}", ylabel="queries", yscale="log")
 
 
-def coverage_figure(judged: Judged, abstain_threshold: float) -> Figure:
-    """Accuracy of what is answered, the more is abstained from to the left."""
+def coverage_figure(judged: Judged, is_sure: NDArray[np.bool_]) -> Figure:
+    """Accuracy of what is answered, the more is abstained from to the left; a dot where the model's thresholds are."""
     figure = Figure(figsize=(7.5, 4.6), layout="constrained")
     axes = figure.subplots()
     sides = (
@@ -102,15 +102,15 @@ def coverage_figure(judged: Judged, abstain_threshold: float) -> Figure:
     )
     lowest = 1.0
     for name, confidence, is_right, colour, line in sides:
-        thresholds, coverage, accuracy = coverage_curve(confidence, is_right)
+        _, coverage, accuracy = coverage_curve(confidence, is_right)
         axes.plot(coverage, accuracy, line, color=colour, label=name)
         lowest = min(lowest, float(accuracy[coverage >= _LEAST_COVERAGE].min()))
-        if name == "intent" and np.any(answered := thresholds >= abstain_threshold):
-            at = np.flatnonzero(answered)[-1]
-            axes.plot(coverage[at], accuracy[at], "o", color=colour)
+        if name == "intent" and is_sure.any():
+            point = float(is_sure.mean()), float(is_right[is_sure].mean())
+            axes.plot(*point, "o", color=colour)
             axes.annotate(
-                f"abstains under {abstain_threshold:.2f}:\n{coverage[at]:.1%} answered, {accuracy[at]:.1%} right",
-                (coverage[at], accuracy[at]),
+                f"by its thresholds:\n{point[0]:.1%} answered, {point[1]:.1%} right",
+                point,
                 xytext=(-12, -14),
                 textcoords="offset points",
                 ha="right",

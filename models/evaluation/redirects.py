@@ -18,7 +18,7 @@ def false_redirects(
 ) -> dict[str, Any]:
     """What happens to the rows of group ``home`` when a page switches on a confident enough other group.
 
-    A row is redirected when another group has the largest confidence and that reaches the group's threshold. Two ways
+    A row is redirected when another group has the largest confidence and that reaches the group's threshold. The ways
     of setting them: each of ``thresholds`` for all groups, and for each group the highest that still keeps
     ``keep_recall`` of its own rows. "as shipped" redirects where the model ``is_sure`` [n], by thresholds of its own.
     """
@@ -27,7 +27,7 @@ def false_redirects(
     settings = {f"keeps {keep_recall:.0%} of each": kept}
     settings |= {f"{threshold:g}": dict.fromkeys(others, threshold) for threshold in thresholds}
     found = {name: _at(judged, home, each) for name, each in settings.items()}
-    found["as shipped"] = {"thresholds": {}} | _sent(judged, home, is_sure)
+    found["as shipped"] = _sent(judged, home, is_sure)
     return {"home": home, "settings": found}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from app.priors import group_thresholds
 from models.evaluation.asking import ask
 from models.evaluation.judged import Judged
 from models.evaluation.labelled import Labelled
@@ -61,9 +62,15 @@ def evaluate(subject: Subject, labelled: Labelled, training: Floats, request: Re
     asked = ask(answer, [*labelled.texts, *labelled.out_of_scope], "asking queries")
     raw = Judged(asked[: len(labelled)], labelled.truth, subject.names, subject.groups, subject.group_of)
     judged = raw.given(correct(raw.probabilities))
+    thresholds = subject.group_thresholds
+    if given is not None:
+        before, after = (dict(zip(subject.names, shares.tolist(), strict=True)) for shares in (training, given))
+        groups = {label.name: label.group for label in subject.labels}
+        thresholds = group_thresholds(thresholds, groups, after, training=before)
+    is_sure = judged.is_sure(subject.abstain_threshold, thresholds)
     report |= {
         "priors": None if given is None else dict(zip(subject.names, given.tolist(), strict=True)),
-        "scores": quality(judged, subject.abstain_threshold, subject.group_thresholds, chance),
+        "scores": quality(judged, subject.abstain_threshold, thresholds, chance),
         "segments": segment_scores(judged, labelled),
         "mixes": mix_scores(raw, training, mixes),
         "mistakes": mistakes(judged, labelled),
@@ -74,7 +81,7 @@ def evaluate(subject: Subject, labelled: Labelled, training: Floats, request: Re
             request.home,
             request.thresholds,
             request.keep_recall,
-            judged.is_sure(subject.abstain_threshold, subject.group_thresholds),
+            is_sure,
         )
     if request.out_of_scope_label is not None:
         report["out_of_scope"] = _out_of_scope(judged, correct(asked[len(labelled) :]), request.out_of_scope_label)

@@ -107,7 +107,7 @@ def _redirects(redirects: dict[str, Any]) -> Table:
     for name, each in redirects["settings"].items():
         recall = ", ".join(
             f"{group} {share['value'] * 100:.1f}"
-            + (f" at {each['thresholds'][group]:.2f}" if each["thresholds"] else "")
+            + (f" at {each['thresholds'][group]:.2f}" if "thresholds" in each else "")
             for group, share in list(each["recall"].items())[:_MOST_COLUMNS]
         )
         table.add_row(Text(name), percent(each["false_redirects"]), Text(recall))

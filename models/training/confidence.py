@@ -54,19 +54,20 @@ def fit_group_thresholds(
 
     The threshold that pays best: the group's own rows that reach it, less ``redirect_cost`` times the rows of ``home``
     that do, both as shares. That is the cost-sensitive decision of Elkan (2001) with both errors priced. Thresholds lie
-    halfway between two confidences.
+    halfway between two confidences; one over all of them, when no redirect pays, is the last resort.
 
-    ``group_probabilities`` [n, groups], ``group_truth`` [n].
+    ``group_probabilities`` [n, groups], ``group_truth`` [n]; every group has rows.
     """
     predicted, confidence = group_probabilities.argmax(axis=1), group_probabilities.max(axis=1)
     thresholds: dict[int, float] = {}
     for group in range(group_probabilities.shape[1]):
         kept = np.where(predicted == group, confidence, -1.0)
         own, taken = kept[group_truth == group], kept[group_truth == home]
-        if group == home or not len(own) or not len(taken):
+        if group == home:
             continue
         reached = np.unique(kept[kept >= 0])
-        candidates = np.concatenate([[0.0], (reached[1:] + reached[:-1]) / 2])
+        never = min(1.0, float(confidence.max()) + 1e-4)
+        candidates = np.concatenate([[0.0], (reached[1:] + reached[:-1]) / 2, [never]])
         worth = [np.mean(own >= each) - redirect_cost * np.mean(taken >= each) for each in candidates]
         thresholds[group] = float(candidates[int(np.argmax(worth))])
     return thresholds

@@ -1,4 +1,4 @@
-"""After the last epoch: calibrate on validation, score every other split, write the checkpoint folder."""
+"""After the last epoch: fit the confidence, score every split but train, write the checkpoint folder."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from transformers.utils import logging
 
 from app.text import NORMALISER_VERSION
 from models.checkpoint import Lineage, TrainingRecord, save_record
+from models.data.table import TableError
 from models.training.confidence import fit_abstain_threshold, fit_group_thresholds, fit_temperature
 from models.training.encoded import Encoded, predict
 from models.training.fitting import class_weights
@@ -26,7 +27,19 @@ class Home:
     """The group whose page a shop shows unless another answer is confident enough."""
 
     group: str
-    redirect_cost: float  # of a row of it taken wrongly, in rows of another group, were groups equally large
+    # What taking a thousandth of its queries costs, in thousandths of another group's queries left at home.
+    redirect_cost: float
+
+    def check(self, task: Task) -> None:
+        """Raises ``TableError`` when thresholds can't be fitted: that is better known before training than after."""
+        groups = list(dict.fromkeys(task.groups.values()))
+        if self.group not in groups:
+            raise TableError(f"--home-group {self.group}: the table's groups are {', '.join(groups)}")
+        if len(groups) == 1:
+            raise TableError(f"--home-group {self.group}: the table has no other group to have thresholds")
+        present = {task.groups[task.names[target]] for target in task.splits[task.decisive].targets}
+        if lacking := [group for group in groups if group not in present]:
+            raise TableError(f"--home-group: no rows of {', '.join(lacking)} in {task.decisive} to fit thresholds on")
 
 
 def finish(
@@ -40,9 +53,10 @@ def finish(
 ) -> TrainingRecord:
     """Turn fitted weights into a checkpoint at ``out`` and return its record.
 
-    Confidence is fitted on the split ``development`` where the table has one, else on validation: a model is surer of
-    the sources it was trained on than it can be of others. The weights are rounded to float16 before anything is
-    measured: what is scored is what is written.
+    Temperature and the groups' thresholds are fitted on the split ``development`` where the table has one, else on
+    validation: a model is surer of the sources it was trained on than it can be of others. The threshold to abstain
+    under is always validation's, since it says how many right answers of known sources may be lost. The weights are
+    rounded to float16 before anything is measured: what is scored is what is written.
     """
     round_to_half(model)
     logits: dict[str, Floats] = {
@@ -51,7 +65,7 @@ def finish(
         if name != "train"
     }
     truth = {name: np.array(task.splits[name].targets) for name in logits}
-    decisive = "development" if "development" in logits else "validation"
+    decisive = task.decisive
     temperature = fit_temperature(logits[decisive], truth[decisive])
     probabilities = {name: softmax(values, temperature) for name, values in logits.items()}
     record = TrainingRecord(
@@ -81,7 +95,7 @@ def group_thresholds(probabilities: Floats, truth: Ints, task: Task, home: Home)
         home=groups.index(home.group),
         redirect_cost=home.redirect_cost,
     )
-    return {groups[at]: round(threshold, 4) for at, threshold in found.items()}
+    return {groups[at]: round(threshold, 6) for at, threshold in found.items()}
 
 
 def round_to_half(model: torch.nn.Module) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -30,6 +31,17 @@ class Task:
     splits: dict[str, Split]  # "train" and "validation" always, others as the table has them
 
     @property
+    def digest(self) -> str:
+        """Of the rows that a run sees: the same table read otherwise is another task."""
+        rows = [[name, split.texts, split.targets] for name, split in sorted(self.splits.items())]
+        return hashlib.blake2b(json.dumps(rows).encode(), digest_size=16).hexdigest()
+
+    @property
+    def decisive(self) -> str:
+        """The split that confidence is fitted on: sources held out for decisions where there are such."""
+        return "development" if "development" in self.splits else "validation"
+
+    @property
     def names(self) -> list[str]:
         return [label.name for label in self.labels]
 
@@ -49,18 +61,28 @@ def make_task(
     Raises ``TableError`` for one label only, a label that training lacks but another split has, a validation split that
     is missing or empty, and a label with two groups.
     """
-    if out_of_scope_label is not None and not any(row.label == out_of_scope_label for row in rows):
-        raise TableError(f"no row has the out-of-scope label {out_of_scope_label!r}")
     only = {row.label for row in rows} - {out_of_scope_label}
+    if not only:
+        raise TableError(f"every row has the out-of-scope label {out_of_scope_label!r}: nothing to tell apart")
     if len(only) == 1:
         raise TableError(f"only one label, {only.pop()!r}: nothing to tell apart")
-    splits = _by_split(rows) if any(row.split for row in rows) else _drawn(rows, validation_share, seed)
+    if any(row.split for row in rows):
+        splits = _by_split(rows)
+    else:
+        outside = [row for row in rows if row.label == out_of_scope_label]
+        splits = _drawn([row for row in rows if row.label != out_of_scope_label], validation_share, seed)
+        splits["train"] += outside
     for name in splits.keys() - {"train"}:
         splits[name] = [row for row in splits[name] if row.label != out_of_scope_label]
     for name in ("train", "validation"):
         if not splits[name]:
             raise TableError(f"no rows in the split {name!r}; the table has {_counts(splits)}")
-    labels = _labels([row for row in splits["train"] if row.label != out_of_scope_label])
+    trained = [row for row in splits["train"] if row.label != out_of_scope_label]
+    if out_of_scope_label is not None and len(trained) == len(splits["train"]):
+        raise TableError(f"no training row has the out-of-scope label {out_of_scope_label!r}")
+    if not trained:
+        raise TableError(f"no training row has a label but {out_of_scope_label!r}")
+    labels = _labels(trained)
     index = {label.name: place for place, label in enumerate(labels)}
     if out_of_scope_label is not None:
         index[out_of_scope_label] = OUTSIDE

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from app.bundle import Label
 from app.errors import SettingsError
-from app.priors import log_shift, read_priors
+from app.priors import group_thresholds, log_shift, read_priors
 from app.ranking import Ranker
 
 TRAINING: Mapping[str, float] = {"product": 0.7, "help": 0.3}
@@ -70,3 +70,20 @@ def test_a_label_that_training_never_saw_can_not_be_corrected(tmp_path: Path) ->
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"none\.json: No such file"):
         read_priors(tmp_path / "none.json", training=TRAINING)
+
+
+class TestGroupThresholds:
+    GROUPS: ClassVar = {"product": "product", "refund": "help", "status": "help"}
+    TRAINING: ClassVar = {"product": 0.5, "refund": 0.3, "status": 0.2}
+
+    def test_the_same_queries_reach_them_under_other_shares(self) -> None:
+        """A group's corrected confidence in a query, against the rest, reaches the shifted threshold as before."""
+        shares = {"product": 0.96, "refund": 0.024, "status": 0.016}
+        threshold = group_thresholds({"help": 0.9}, self.GROUPS, shares, training=self.TRAINING)["help"]
+        for confidence in (0.89, 0.91):
+            odds = confidence / (1 - confidence) * (0.04 / 0.96) / (0.5 / 0.5)
+            assert (odds / (1 + odds) >= threshold) is (confidence >= 0.9)
+
+    def test_with_training_s_shares_they_stay_and_a_closed_group_stays_closed(self) -> None:
+        same = group_thresholds({"help": 0.9, "product": 1.0}, self.GROUPS, self.TRAINING, training=self.TRAINING)
+        assert same == {"help": pytest.approx(0.9), "product": 1.0}

@@ -226,6 +226,28 @@ def test_confidence_is_fitted_on_the_sources_held_out_for_decisions(base: Path, 
     doubtful, sure = trained(lines), trained([line for line in lines if not line.endswith("development")])
     assert doubtful.temperature > 1.5 * sure.temperature
     assert set(doubtful.group_thresholds) == set(sure.group_thresholds) == {"help", "media"}
+    # Of the sources for decisions some home rows are taken wrongly; on validation none is.
+    assert sum(doubtful.group_thresholds.values()) > sum(sure.group_thresholds.values())
+
+
+def test_a_home_group_that_has_nothing_to_be_fitted_on_is_refused_before_training(base: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    splits = [("red lamp", "product", "train"), ("my refund", "help", "train"), ("a song", "media", "train"),
+              ("blue lamp", "product", "validation"), ("my order", "help", "validation")]  # fmt: skip
+    table.write_text("text,label,split\n" + "".join(f"{','.join(row)}\n" for row in splits), encoding="utf-8")
+    assert (
+        "--home-group shop: the table's groups are help, media, product"
+        in train(table, base, "--home-group", "shop").output
+    )
+    assert "no rows of media in validation to fit thresholds on" in train(table, base, "--home-group", "help").output
+
+
+def test_rows_outside_are_known_by_their_usual_name(base: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    outside = "".join(f"{a}{b},outside\n" for a in "qxz" for b in "wuy")
+    table.write_text("text,label\n" + "".join(f"{t},{n}\n" for t, n in rows(20)) + outside, encoding="utf-8")
+    assert train(table, base, "--epochs", "1").exit_code == 0
+    assert len(load_record(tmp_path / "checkpoint").labels) == 3
 
 
 def test_rare_labels_weigh_more_and_rows_weigh_one_on_average() -> None:

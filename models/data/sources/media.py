@@ -17,10 +17,10 @@ from models.data.sources.example import Example, HeldOut, clean, example, read_t
 def read_books(folder: Path, _: random.Random) -> Iterator[Example]:
     """Book titles, with the series in brackets cut off. A bare one-word title could be anything, so it is dropped.
 
-    Titles in other languages as well: they would teach that what isn't English is a book.
+    Titles in other languages are left out too: they would teach that what isn't English is a book.
     """
     for row in read_tsv_gz(folder / "books.tsv.gz"):
-        if not row["language_code"].startswith("en") and row["language_code"]:
+        if (code := row["language_code"]) and not code.startswith("en"):
             continue
         title = clean(re.sub(r"\s*\(.*?\)", "", row["title"]))
         if len(title.split()) > 1:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from models.data.standard import STANDARD_SETS, build_standard
+from models.data.standard import build_standard
 from models.data.table import Row, read_table, write_table
 
 
@@ -63,5 +63,13 @@ def test_a_set_without_a_validation_split_gives_some_of_its_training_rows(tmp_pa
     assert {text: again[text] for text in first} == first  # a new row moves no other
 
 
-def test_the_sets_are_the_four_that_the_card_reports() -> None:
-    assert sorted(STANDARD_SETS) == ["banking77", "clinc150", "hwu64", "snips"]
+def test_of_a_text_with_two_labels_in_a_split_the_first_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "hwu64"
+    folder.mkdir()
+    for name in ("train", "valid", "test"):
+        (folder / f"{name}.tsv").write_text(f"text\tlabel\n{name} it\tmute\n{name} it\tstop\n", encoding="utf-8")
+    rows, dropped = build_standard(tmp_path, "hwu64")
+    assert {(row.text, row.label, row.split) for row in rows} == {
+        ("train it", "mute", "train"), ("valid it", "mute", "validation"), ("test it", "mute", "test"),
+    }  # fmt: skip
+    assert dropped["texts with another label before"] == 3

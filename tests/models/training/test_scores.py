@@ -79,6 +79,10 @@ class TestGroupThresholds:
         assert self.fit(10) == {1: pytest.approx(0.775)}
         assert self.fit(1) == {1: 0.0}
 
-    def test_home_has_no_threshold_and_a_group_without_rows_none_either(self) -> None:
-        three = np.concatenate([self.ANSWERS, np.zeros((14, 1))], axis=1)
-        assert list(fit_group_thresholds(three, self.TRUTH, home=0, redirect_cost=10)) == [1]
+    def test_home_has_no_threshold(self) -> None:
+        assert list(self.fit(1)) == [1]
+
+    def test_where_no_redirect_pays_none_is_made(self) -> None:
+        answers = np.array([[0.4, 0.6], [0.35, 0.65], [0.1, 0.9], *[[0.9, 0.1]] * 8])  # home's row is the surest
+        threshold = fit_group_thresholds(answers, np.array([1, 1, *[0] * 9]), home=0, redirect_cost=30)[1]
+        assert 0.9 < threshold <= 1

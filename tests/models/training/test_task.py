@@ -63,9 +63,31 @@ def test_rows_outside_every_label_are_learned_from_and_not_judged_on() -> None:
     assert task.splits["validation"].texts == ["z"]
 
 
-def test_an_out_of_scope_label_that_no_row_has_is_refused() -> None:
-    with pytest.raises(TableError, match="no row has the out-of-scope label 'nonne'"):
-        make_task(rows("a", "b"), validation_share=0.1, seed=1, out_of_scope_label="nonne")
+def test_a_table_without_splits_keeps_all_rows_outside_for_training() -> None:
+    task = make_task(rows("a", "b", "none"), validation_share=0.1, seed=1, out_of_scope_label="none")
+    assert task.splits["train"].targets.count(OUTSIDE) == 20
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        (rows("a", "b"), "no training row has the out-of-scope label 'none'"),
+        ([*rows("a"), Row("x", "none", split="")], "only one label, 'a'"),
+        (rows("none"), "every row has the out-of-scope label 'none'"),
+        (
+            [Row("x", "none", split="train"), Row("y", "a", split="validation"), Row("z", "b", split="validation")],
+            "no training row has a label but 'none'",
+        ),
+    ],
+)
+def test_rows_outside_that_teach_nothing_are_refused(table: list[Row], reason: str) -> None:
+    with pytest.raises(TableError, match=reason):
+        make_task(table, validation_share=0.1, seed=1, out_of_scope_label="none")
+
+
+def test_other_rows_or_another_reading_of_them_are_another_task() -> None:
+    one, other = (make_task(rows("a", "b"), validation_share=share, seed=1).digest for share in (0.1, 0.2))
+    assert one == make_task(rows("a", "b"), validation_share=0.1, seed=1).digest != other
 
 
 @pytest.mark.parametrize(
