@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from app import cli
+from app.bundle import Bundle
+from app.settings import Settings
 from app.tools.simulation import cli as simulate
 from app.tools.simulation.cli import command
 from app.tools.simulation.row_times import RowTimes
@@ -113,9 +115,10 @@ class TestTheRowsOfABundle:
     def test_without_stated_rows_those_of_the_shipped_one_are_timed_here(self, measured: list[tuple[Any, ...]]) -> None:
         result = run("--cores", "2", "--shared-cores", "--rate", "100")
         assert result.exit_code == 0, result.output
-        assert measured == [("query-intent@1", "auto", 2)]
+        shipped = Bundle(Settings().bundle).name
+        assert measured == [(shipped, "auto", 2)]
         assert "ms a row, by its tokens: 1.00 (8), 4.00 (48)" in result.stdout
-        assert "timing rows of query-intent@1" in result.stderr
+        assert f"timing rows of {shipped}" in result.stderr
 
     def test_no_more_copies_are_loaded_than_this_machine_has_cpus(
         self, measured: list[tuple[Any, ...]], tiny_bundle: Path
