@@ -94,7 +94,7 @@ def train(
     identity: dict[str, Any] = {"data": lineage.data_digest, "rows": task.digest, "base": str(base)}
     identity["labels"] = task.names
     identity["distillation"] = dataclasses.asdict(teaching) if teaching else None
-    fit = Fit(accelerator, model, tokenizer, recipe, state, identity, distillation=distillation)
+    fit = Fit(accelerator, model, tokenizer, recipe, state, identity, distillation=distillation, even=task.even)
     pairs = {name: (task.splits[name].texts, task.splits[name].targets) for name in ("train", "validation")}
     with shown(recipe, accelerator.is_main_process) as report:
         best = fit.run(pairs["train"], pairs["validation"], report)

@@ -31,6 +31,15 @@ class Task:
     splits: dict[str, Split]  # "train" and "validation" always, others as the table has them
 
     @property
+    def even(self) -> list[float]:
+        """[labels] The answer of who knows nothing: every group alike, since pages switch on it, and in it each label.
+
+        Even over labels it would be help's, which has six of a shop's nine.
+        """
+        sizes = Counter(self.groups.values())
+        return [1 / len(sizes) / sizes[label.group] for label in self.labels]
+
+    @property
     def digest(self) -> str:
         """Of the rows that a run sees: the same table read otherwise is another task."""
         rows = [[name, split.texts, split.targets] for name, split in sorted(self.splits.items())]

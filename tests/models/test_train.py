@@ -260,7 +260,7 @@ def test_rare_labels_weigh_more_and_rows_weigh_one_on_average() -> None:
 
 
 def test_a_text_outside_every_label_costs_least_where_the_answer_is_even() -> None:
-    loss = LabelLoss(torch.ones(2), Recipe(label_smoothing=0, outside_weight=0.5))
+    loss = LabelLoss(torch.ones(2), [0.5, 0.5], Recipe(label_smoothing=0, outside_weight=0.5))
     logits = torch.tensor([[2.0, 0.0], [0.0, 0.0], [2.0, 0.0]])
 
     def of(targets: list[int], rows: list[int]) -> float:
@@ -270,6 +270,13 @@ def test_a_text_outside_every_label_costs_least_where_the_answer_is_even() -> No
     assert even == pytest.approx(0.5 * 0.6931, abs=1e-4)
     assert even < sure
     assert of([0, OUTSIDE], [0, 1]) == pytest.approx((of([0], [0]) + even) / 2)
+
+
+def test_the_answer_to_a_text_outside_can_lean_to_labels_that_are_alone_in_their_group() -> None:
+    loss = LabelLoss(torch.ones(3), [0.5, 0.25, 0.25], Recipe(label_smoothing=0, outside_weight=1))
+    by_group, by_label = torch.tensor([[0.5, 0.25, 0.25]]).log(), torch.zeros(1, 3)
+    outside = torch.tensor([OUTSIDE])
+    assert loss(by_group, outside) < loss(by_label, outside)
 
 
 def test_rows_outside_every_label_make_the_model_unsure_of_their_like(base: Path, tmp_path: Path) -> None:

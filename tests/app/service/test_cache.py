@@ -67,7 +67,7 @@ class TestRepeated:
         assert caching.total("cache_total", result="miss") == misses
         # Counted when the reply is out, so a client may be back before.
         wait_until(lambda: caching.total("requests_total", source="cache") == answered + 3)
-        assert caching.total("predictions_total") == before["predictions_total"] + 3
+        assert wait_until(lambda: caching.total("predictions_total") == before["predictions_total"] + 3)
         assert caching.total("confidence_count") == before["confidence_count"]  # it watches the model
         assert rows(caching) == before["rows_total"]
 

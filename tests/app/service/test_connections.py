@@ -237,7 +237,9 @@ def test_a_refusal_without_a_route_is_counted_and_has_an_id(service: RunningServ
 
     assert reply.status == status
     assert reply.json()["request_id"] == reply.headers["x-request-id"]
-    assert service.total("requests_total", route="connection", status=str(status), source="none") == before + 1
+    assert wait_until(
+        lambda: service.total("requests_total", route="connection", status=str(status), source="none") == before + 1
+    )
 
 
 def test_a_request_that_comes_too_slowly_is_refused_under_its_own_id(strict_service: RunningService) -> None:

@@ -100,7 +100,7 @@ def test_predictions_are_counted_by_intent(service: RunningService) -> None:
     service.classify("red shoes")
     service.classify_list(["red shoes"] * 3, timeout_ms=10_000)
 
-    assert service.total("predictions_total", intent=intent) == before + 4
+    assert wait_until(lambda: service.total("predictions_total", intent=intent) == before + 4)
     assert len([name for name in service.metrics() if name.startswith("predictions_total")]) <= LABELS
 
 

@@ -141,7 +141,7 @@ def test_the_operations_port_answers_for_a_worker_that_hangs_until_it_is_replace
         for path in ("/healthz", "/metrics") * 3:
             assert service.ops(path).status == 200
         wait_until(lambda: service.ops_status("/readyz") == 503)  # nobody would be answered
-        assert service.total("requests_total", route="/v1/intent") == 1
+        assert wait_until(lambda: service.total("requests_total", route="/v1/intent") == 1)
         wait_until(lambda: len(service.worker_pids) == 2)
     assert service.wait_ready().classify("red shoes", timeout_ms=10_000).status == 200
     assert service.records_of("worker hangs")
