@@ -1,8 +1,8 @@
 """What a smaller model buys in the service: ``python -m benchmarks.sizes 6=BUNDLE 3=OTHER_BUNDLE …``.
 
 Every round starts each bundle's service once and sends it the same open-loop Poisson load at each rate, so that a noisy
-minute falls on every size. Prints a table of medians and writes it to benchmarks/results/sizes.json; three sizes at
-three rates take about four minutes. How good each is says ``query-intent evaluate``.
+minute falls on every size. Prints a table of medians and writes it to benchmarks/results/sizes.json; two sizes at
+four rates take about five minutes. How good each is says ``query-intent evaluate``.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ def medians(rounds: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def show(sizes: dict[str, dict[str, Any]], rates: list[str]) -> None:
-    print(
-        "| bundle | " + " | ".join(f"P99 ms at {rate}/s" for rate in rates) + " | alone P50 / P99 ms | MB | ready s |"
-    )
-    print("| --- |" + " --- |" * (len(rates) + 3))
+    columns = ["bundle", *(f"P99 ms at {rate}/s" for rate in rates)]
+    columns += ["alone P50 / P99 ms", "MB", "ready s", "runs void", "not 200"]
+    print("| " + " | ".join(columns) + " |\n|" + " --- |" * len(columns))
     for name, each in sizes.items():
         alone = each["one_after_another_ms"]
-        cells = [f"{each['rates'][rate]['p99_ms']}" for rate in rates]
+        cells = [name, *(f"{each['rates'][rate]['p99_ms']}" for rate in rates)]
         cells += [f"{alone['p50']} / {alone['p99']}", f"{each['pss_mb']:.0f}", f"{each['start_s']}"]
-        print(f"| {name} | " + " | ".join(cells) + " |")
+        cells += [str(sum(each["rates"][rate][count] for rate in rates)) for count in ("void_rounds", "not_200")]
+        print("| " + " | ".join(cells) + " |")
 
 
 def main() -> None:
@@ -87,7 +87,7 @@ def main() -> None:
                 print(f"round {seed + 1}/{args.rounds}: {name}", file=sys.stderr)
     sizes = {name: medians(each) for name, each in rounds.items()}
     show(sizes, [f"{rate:g}" for rate in args.rates])
-    command = " ".join(["python -m benchmarks.sizes", *(f"{name}={path.name}" for name, path in args.bundles)])
+    command = " ".join(["python -m benchmarks.sizes", *sys.argv[1:]])
     report = {"machine": f"{os.cpu_count()} x {platform.machine()}", "command": command, "sizes": sizes}
     args.out.write_text(json.dumps(report, indent=1) + "\n")
 

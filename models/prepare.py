@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from models.data.inputs import InputError, verify_inputs
 from models.data.mix import assign_splits, cap, drop_conflicts
@@ -171,6 +172,8 @@ def command(data: Path | None, out: Path | None, standard: str | None, seed: int
     two labels are dropped, and groups and styles are levelled. A table on which style alone tells the groups apart is
     refused; `--probe TABLE` repeats that check on any table.
     """
+    if standard and click.get_current_context().get_parameter_source("seed") is not ParameterSource.DEFAULT:
+        raise click.UsageError("--seed decides nothing in a published set")
     try:
         if table is not None:
             click.echo(f"style-only probe: {check_style(read_table(table)):.3f} (limit {LIMIT:.2f})")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from models.checkpoint import CheckpointError, Lineage, TrainingRecord, load_record
 from models.data.table import TableError, digest, read_table
@@ -120,6 +121,11 @@ def _describe(record: TrainingRecord) -> str:
         if len(quality["groups"]) <= 12:
             lines.append(f"  recall of {groups}")
     return "\n".join(lines)
+
+
+def _given(context: click.Context) -> set[str]:
+    """The options that the caller gave, whatever their value: one that would do nothing is an error."""
+    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
 
 
 def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...]:
@@ -273,6 +279,11 @@ def command(
 
     With --teacher CHECKPOINT and --student-layers N the result is a smaller student of it, taught by its answers too.
     """
+    given = _given(click.get_current_context())
+    if "redirect_cost" in given and home_group is None:
+        raise click.UsageError("--redirect-cost is of thresholds that --home-group asks for")
+    if {"teacher_share", "teacher_temperature", "match_hidden"} & given and not teacher:
+        raise click.UsageError("--teacher-share, --teacher-temperature and --match-hidden need a --teacher")
     if bool(teacher) != bool(student_layers or keep_layers) or (student_layers and keep_layers):
         raise click.UsageError("a student takes --teacher and one of --student-layers and --keep-layers")
     if teacher and base != DEFAULT_BASE:

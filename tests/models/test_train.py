@@ -242,6 +242,21 @@ def test_a_home_group_that_has_nothing_to_be_fitted_on_is_refused_before_trainin
     assert "no rows of media in validation to fit thresholds on" in train(table, base, "--home-group", "help").output
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--redirect-cost", "10"), "--redirect-cost is of thresholds that --home-group asks for"),
+        (("--match-hidden", "1"), "need a --teacher"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    table: Path, base: Path, options: tuple[str, ...], reason: str
+) -> None:
+    result = train(table, base, *options)
+    assert result.exit_code == 2
+    assert reason in result.output
+
+
 def test_rows_outside_are_known_by_their_usual_name(base: Path, tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     outside = "".join(f"{a}{b},outside\n" for a in "qxz" for b in "wuy")
