@@ -248,7 +248,7 @@ def limited(
 
 def _is_large(cycle: RequestResponseCycle) -> bool:
     """Whether the announced body is more than uvicorn buffers, so that holding back would wait for ever."""
-    return any(
-        name == b"content-length" and value.isdigit() and int(value) > HIGH_WATER_LIMIT
-        for name, value in cycle.scope["headers"]
-    )
+    for name, value in cycle.scope["headers"]:
+        if name == b"content-length":
+            return value.isdigit() and int(value) > HIGH_WATER_LIMIT
+    return False

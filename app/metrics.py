@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import prometheus_client
-import prometheus_client.values
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from app.lean_metrics import LeanCounter, LeanHistogram, write_shared
 from app.stages import Stages
 
 if TYPE_CHECKING:  # the supervisor reads metrics too, and needs neither queue nor numpy for it
@@ -38,8 +38,7 @@ REASONS = {413: "too_large", 429: "overloaded", 503: "not_ready", 504: "deadline
 def share_by_index(index: int, directory: Path) -> None:
     """Let this process write its metrics as worker ``index``. Call it before ``Metrics`` is made."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
-    value_class = prometheus_client.values.MultiProcessValue(lambda: index)  # type: ignore[no-untyped-call]
-    prometheus_client.values.ValueClass = value_class
+    write_shared(index)
 
 
 class Metrics:
@@ -47,13 +46,13 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry, *, worker: int, slo_s: float) -> None:
         def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(PREFIX + name, text, labels, registry=registry)
+            return LeanCounter(PREFIX + name, text, labels, registry=registry)
 
         def gauge(name: str, text: str, *labels: str, mode: Any = "livesum") -> Gauge:
             return Gauge(PREFIX + name, text, labels, registry=registry, multiprocess_mode=mode)
 
         def histogram(name: str, text: str, *labels: str, buckets: tuple[float, ...] = SECONDS) -> Histogram:
-            return Histogram(PREFIX + name, text, labels, registry=registry, buckets=buckets)
+            return LeanHistogram(PREFIX + name, text, labels, registry=registry, buckets=buckets)
 
         self._worker = worker
         self._slo_s = slo_s
@@ -83,6 +82,7 @@ class Metrics:
         self.info = gauge("info", "What runs", "version", "model", "target", mode="mostrecent")
         self._request_counters: dict[tuple[str, int, str], Counter] = {}
         self._prediction_counters: dict[str, Counter] = {}
+        self._row_children: dict[tuple[int, int], tuple[Counter, Histogram, Counter]] = {}
         self._stages = {stage: self.stage_seconds.labels(stage) for stage in Stages._fields}
 
     def observe_request(self, *, route: str, status: int, source: str, stages: Stages) -> None:
@@ -120,14 +120,19 @@ class Metrics:
             self.unknown_fields.inc(len(fields))
 
     def observe_row(self, finished: FinishedRow) -> None:
-        """Called in the replica's thread, after the answers are on their way."""
         row = finished.row
-        replica = f"{self._worker}.{finished.replica}"
+        key = finished.replica, row.bucket
+        children = self._row_children.get(key)
+        if children is None:
+            replica, bucket = f"{self._worker}.{finished.replica}", str(row.bucket)
+            children = self.rows.labels(replica, bucket), self.row_seconds.labels(bucket), self.busy.labels(replica)
+            self._row_children[key] = children
+        rows, row_seconds, busy = children
         seconds = finished.finished_at - finished.started_at
-        self.rows.labels(replica, str(row.bucket)).inc()
+        rows.inc()
+        row_seconds.observe(seconds)
+        busy.inc(seconds)
         self.row_fill.observe(sum(entry.tokens for entry in row.entries) / row.bucket)
-        self.row_seconds.labels(str(row.bucket)).observe(seconds)
-        self.busy.labels(replica).inc(seconds)
 
     def count_cancelled(self, stage: str, count: int) -> None:
         self.cancelled.labels(stage).inc(count)

@@ -48,15 +48,12 @@ class Ranker:
         probabilities = self.probabilities(logits)
         intents = _sorted_pairs(self.intents, probabilities)
         groups = _sorted_pairs(self.groups, probabilities @ self._membership)
-        return [Ranked(*pairs) for pairs in zip(intents, groups, strict=True)]
+        return list(map(Ranked, intents, groups))
 
 
 def _sorted_pairs(names: list[str], confidences: NDArray[np.float32]) -> list[list[tuple[str, float]]]:
     # Sorting for the whole row at once; a stable sort, so that ties are in the labels' order on every machine.
-    order = np.argsort(-confidences, axis=1, kind="stable")
+    order = (-confidences).argsort(axis=1, kind="stable").tolist()
     # Six digits: more is noise of the arithmetic, and costs bytes in every reply.
-    ordered = np.take_along_axis(confidences, order, axis=1).astype(np.float64).round(6).tolist()
-    return [
-        [(names[index], confidence) for index, confidence in zip(indices, row, strict=True)]
-        for indices, row in zip(order.tolist(), ordered, strict=True)
-    ]
+    rounded = confidences.astype(np.float64).round(6).tolist()
+    return [[(names[place], row[place]) for place in places] for places, row in zip(order, rounded, strict=True)]

@@ -15,6 +15,10 @@ class Stages(NamedTuple):
 
     def server_timing(self) -> bytes:
         """The ``Server-Timing`` header (W3C), in milliseconds."""
-        return b"tokenize;dur=%.3f, queue;dur=%.3f, inference;dur=%.3f, total;dur=%.3f" % tuple(
-            seconds * 1e3 for seconds in self
+        tokenize, queue, inference, total = self
+        return b"tokenize;dur=%.3f, queue;dur=%.3f, inference;dur=%.3f, total;dur=%.3f" % (
+            tokenize * 1e3,
+            queue * 1e3,
+            inference * 1e3,
+            total * 1e3,
         )

@@ -39,8 +39,10 @@ def normalise(text: str, *, max_tokens: int) -> str:
     ``max_tokens`` bounds the work: only the first ``8 * max_tokens`` characters are looked at. A query of nothing but
     punctuation keeps it ("???"); the result is empty only where nothing visible was sent.
     """
-    # First of all: a character that can't be seen may stand between a letter and the accent that NFKC joins to it.
-    text = _INVISIBLE.sub("", text[: max_tokens * MAX_CHARS_PER_TOKEN])
+    text = text[: max_tokens * MAX_CHARS_PER_TOKEN]
+    if not text.isprintable() or not text.isascii():  # else it is plain, as most are
+        # Before all else: what can't be seen may stand between a letter and the accent that NFKC joins to it.
+        text = _INVISIBLE.sub("", text)
     if not text.isascii():
         text = unicodedata.normalize("NFKC", replace_lone_surrogates(text)).translate(_STRAIGHT_QUOTES)
         text = text[: max_tokens * MAX_CHARS_PER_TOKEN]  # again: one character may have become eighteen
@@ -60,6 +62,6 @@ def is_cut(text: str, *, max_tokens: int) -> bool:
 
 def _is_outer(character: str) -> bool:
     """Whether this character says nothing at the edge of a query: punctuation and spaces, but not symbols such as $."""
-    if character in _MEANINGFUL_PUNCTUATION:
+    if character.isalnum() or character in _MEANINGFUL_PUNCTUATION:
         return False
     return character == " " or unicodedata.category(character).startswith("P")

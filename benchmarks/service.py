@@ -79,3 +79,9 @@ class Service:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             seconds += (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
         return seconds
+
+    def requests(self) -> int:
+        """Requests that the service has answered so far, those of a load tester's warm-up with them."""
+        with urllib.request.urlopen(f"{self.operations}/metrics", timeout=5) as reply:
+            lines = reply.read().decode().splitlines()
+        return sum(int(float(line.split()[-1])) for line in lines if line.startswith("query_intent_requests_total{"))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.queries import write_queries
-from benchmarks.run import RESULTS, load, one_after_another, summarise
+from benchmarks.run import RESULTS, load_service, one_after_another, summarise
 from benchmarks.service import Service
 
 
@@ -36,10 +36,7 @@ def run_round(bundle: Path, args: argparse.Namespace, queries: Path, seed: int) 
         found: dict[str, Any] = {"start_s": service.start_s, "rates": {}}
         found["one_after_another_ms"] = one_after_another(service.traffic, queries.read_text().splitlines())
         for rate in args.rates:
-            cpu = service.worker_cpu_s()
-            result = load(service.traffic, rate, args.duration, queries, seed=seed)
-            result["worker_cpu_us"] = (service.worker_cpu_s() - cpu) * 1e6 / max(1, result["completed"])
-            found["rates"][f"{rate:g}"] = result
+            found["rates"][f"{rate:g}"] = load_service(service, rate, args.duration, queries, seed=seed)
         found["pss_mb"] = service.pss_mb()
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,8 +16,6 @@ from app.batching.replica import FinishedRow, Replica
 from app.batching.request import Outcome, Request, too_late
 from app.errors import NotReady
 
-logger = logging.getLogger(__name__)
-
 
 class Backlog(NamedTuple):
     """What waits at one moment; ``oldest_s`` is how long the first of it has waited."""
@@ -31,7 +28,7 @@ class Backlog(NamedTuple):
 class ReplicaPool:
     """Feeds replica threads from the queue and wakes the event loop once for each finished row.
 
-    ``on_row`` is told of each row after its answers are on their way, in the replica's thread;
+    ``on_row`` is told of each row once its answers are on their way, on the event loop like everything that counts;
     ``on_cancelled`` of how many queries were given up before they ran ("queue") and while they ran ("inference").
     """
 
@@ -42,10 +39,11 @@ class ReplicaPool:
         on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._condition = threading.Condition(threading.Lock())  # nothing here takes it twice
+        self._lock = threading.Lock()
         self._queue: BatchQueue | None = None
         self._replicas: list[Replica] = []
-        self._idle = 0
+        self._idle: list[Replica] = []  # each behind its closed gate
+        self._woken = 0  # on their way from there to the lock
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_row = on_row
@@ -53,7 +51,7 @@ class ReplicaPool:
         self._clock = clock
 
     def __repr__(self) -> str:
-        return f"<ReplicaPool {self.ready} of {self.size} ready, {self._idle} idle, {self._queue!r}>"
+        return f"<ReplicaPool {self.ready} of {self.size} ready, {len(self._idle)} idle, {self._queue!r}>"
 
     @property
     def size(self) -> int:
@@ -84,7 +82,7 @@ class ReplicaPool:
 
     def backlog(self) -> Backlog:
         """Empty before the pool is open."""
-        with self._condition:  # replica threads take from the queue meanwhile
+        with self._lock:  # replica threads take from the queue meanwhile
             if self._queue is None:
                 return Backlog(0, 0, 0.0)
             return Backlog(len(self._queue), self._queue.tokens, self._queue.oldest_age(self._clock()))
@@ -101,9 +99,9 @@ class ReplicaPool:
         for replica in self._replicas:
             replica.start()
         seconds = await asyncio.gather(*(asyncio.wrap_future(replica.warm) for replica in self._replicas))
-        with self._condition:
+        with self._lock:
             self._queue = make_queue(list(seconds))
-            self._condition.notify_all()
+            self._wake(len(self._idle))
 
     async def run(
         self, queries: Sequence[NDArray[np.int64]], *, deadline: float, is_bulk: bool = False
@@ -134,16 +132,16 @@ class ReplicaPool:
 
         Raises ``NotReady``, ``Overloaded`` or ``PayloadTooLarge``.
         """
-        with self._condition:
+        with self._lock:
             ready = self.ready
             if self._closed or not ready:
                 raise NotReady("no replica of the model is ready")
             self.queue.offer(entries, entries[0].enqueued_at, replicas=ready)
-            self._condition.notify(len(entries))
+            self._wake(len(entries))
 
     def extend(self, entry: Entry, deadline: float) -> bool:
         """Let an entry live until ``deadline`` at least; false where it is too late, since it has ended."""
-        with self._condition:  # against a replica thread that finds it expired
+        with self._lock:  # against a replica thread that finds it expired
             if entry.state is State.DONE:
                 return False
             entry.deadline = max(entry.deadline, deadline)
@@ -151,7 +149,7 @@ class ReplicaPool:
 
     def abandon(self, entries: Iterable[Entry]) -> None:
         """Forget entries for which nobody waits any more."""
-        with self._condition:
+        with self._lock:
             self.queue.abandon(entries)
 
     def count_cancelled(self, entries: Iterable[Entry]) -> None:
@@ -163,36 +161,33 @@ class ReplicaPool:
 
     def take(self, replica: Replica) -> Row | None:
         """The next row for this replica; blocks until there is one. Called by replica threads only."""
-        with self._condition:
-            while not self._closed:
+        was_woken = False
+        while True:
+            with self._lock:
+                self._woken -= was_woken
+                if self._closed:
+                    return None
                 if self._queue is not None:
-                    row, expired = self._queue.next_row(self._clock(), idle_replicas=self._idle + 1)
+                    row, expired = self._queue.next_row(self._clock(), idle_replicas=len(self._idle) + self._woken + 1)
                     if expired:
                         self._post(self._expire_entries, expired)
                     if row is not None:
-                        if self._idle and len(self._queue):
-                            self._condition.notify()
+                        if len(self._queue) and not self._woken:
+                            self._wake(1)
                         return row
-                self._idle += 1
-                try:
-                    self._condition.wait()
-                finally:
-                    self._idle -= 1
-        return None
+                self._idle.append(replica)
+            replica.gate.acquire()
+            was_woken = True
 
     def finish(self, finished: FinishedRow) -> None:
         """Hand a row's results to the event loop, in one wake-up. Called by replica threads only."""
         self._post(self._settle, finished)
         if not finished.retried:
             self.queue.latency.observe(finished.row.bucket, finished.finished_at - finished.started_at)
-        try:
-            self._on_row(finished)
-        except Exception:  # a full disk under the metrics is no reason to lose a replica
-            logger.exception("a row could not be observed")
 
     def refuse_waiting(self) -> int:
         """Answer what still waits with ``NotReady``: the drain has no more time. Returns how many entries that were."""
-        with self._condition:
+        with self._lock:
             entries = self._queue.drain() if self._queue is not None else []
         for owner in {entry.owner for entry in entries}:
             owner.fail(NotReady("the service is stopping"))
@@ -200,15 +195,22 @@ class ReplicaPool:
 
     def close(self, *, timeout_s: float = 5.0) -> None:
         """Stop the replicas after their running row. Blocks for at most ``timeout_s``."""
-        with self._condition:
+        with self._lock:
             self._closed = True
-            self._condition.notify_all()
+            self._wake(len(self._idle))
         for replica in self._replicas:
             replica.stop()
         deadline = time.monotonic() + timeout_s
         for replica in self._replicas:
             if replica.ident is not None:
                 replica.join(max(0.0, deadline - time.monotonic()))
+
+    def _wake(self, replicas: int) -> None:
+        """Let so many idle replicas look for a row, those first that ran last: their caches are warm."""
+        for replica in self._idle[-replicas:]:
+            replica.gate.release()
+            self._woken += 1
+        del self._idle[-replicas:]
 
     def _post(self, callback: Callable[..., None], *args: Any) -> None:
         assert self._loop is not None
@@ -222,6 +224,7 @@ class ReplicaPool:
             if entry.state is State.RUNNING:
                 entry.state = State.DONE
                 entry.owner.settle(entry.index, Outcome(result, finished.started_at - entry.enqueued_at, seconds))
+        self._on_row(finished)
 
     def _expire_entries(self, entries: Sequence[Entry]) -> None:
         for owner in {entry.owner for entry in entries}:

@@ -79,6 +79,8 @@ class Replica(threading.Thread):
         self.index = index
         self.warm: Future[dict[int, float]] = Future()
         self.is_ready = False
+        self.gate = threading.Lock()  # closed while this replica waits; the pool opens it when there is work
+        self.gate.acquire()
         self._backend = backend
         self._rows = rows
         self._decode = decode

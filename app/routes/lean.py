@@ -89,8 +89,8 @@ class LeanHandler:
         connection = scope.get("query_intent.connection")
         try:
             try:
-                _check_content_type(scope)
-                body = await read_body(scope, receive, limit=self._max_body_bytes)
+                _check_headers(scope, limit=self._max_body_bytes)
+                body = await read_body(receive, limit=self._max_body_bytes)
                 if body is None:
                     return
                 request = decode(self._model, body)
@@ -111,7 +111,7 @@ class LeanHandler:
             finally:
                 if connection is not None:
                     connection.on_disconnect = None
-            stages = stages._replace(total=self._clock() - started)
+            stages = Stages(stages.tokenize, stages.queue, stages.inference, self._clock() - started)
             headers += [
                 (b"content-length", b"%d" % len(payload)),
                 (b"x-request-id", request_id_of(scope).encode("ascii")),
@@ -227,14 +227,11 @@ def _refuse_constant(name: str) -> Any:
     raise MalformedBody(f"the body is not JSON: {name} is no JSON value")
 
 
-async def read_body(scope: Scope, receive: Receive, *, limit: int) -> bytes | None:
+async def read_body(receive: Receive, *, limit: int) -> bytes | None:
     """The whole body, or ``None`` when the client left.
 
     Raises ``PayloadTooLarge`` before reading past ``limit`` bytes.
     """
-    for name, value in scope["headers"]:
-        if name == b"content-length" and value.isdigit() and int(value) > limit:
-            raise PayloadTooLarge(f"a body of {int(value)} bytes; at most {limit} are accepted")
     message: Message = await receive()
     if message["type"] == "http.disconnect":
         return None
@@ -253,12 +250,19 @@ async def read_body(scope: Scope, receive: Receive, *, limit: int) -> bytes | No
     return b"".join(parts)
 
 
-def _check_content_type(scope: Scope) -> None:
-    """JSON or nothing said. Raises ``UnsupportedMediaType``."""
+def _check_headers(scope: Scope, *, limit: int) -> None:
+    """Refuse by its headers what need not be read.
+
+    Raises ``PayloadTooLarge`` for a body announced as more than ``limit`` bytes, ``UnsupportedMediaType`` for anything
+    but JSON or nothing said.
+    """
     for name, value in scope["headers"]:
         if name == b"content-type":
+            if value == b"application/json":
+                continue
             media_type = value.partition(b";")[0].strip().lower()
             if media_type != b"application/json" and not media_type.endswith(b"+json"):
                 shown = media_type.decode("latin-1")
                 raise UnsupportedMediaType(f"content-type is {shown[:64]!r}; send application/json")
-            return
+        elif name == b"content-length" and value.isdigit() and int(value) > limit:
+            raise PayloadTooLarge(f"a body of {int(value)} bytes; at most {limit} are accepted")

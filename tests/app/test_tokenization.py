@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from app.errors import BundleError
+from app.settings import SHIPPED_BUNDLE
+from app.text import normalise
 from app.tokenization import Tokenizer
 from tests.tiny_bundle import VOCABULARY
 
 SIZE = len(dict.fromkeys(VOCABULARY))
+CLS_ID, SEP_ID = 101, 102  # of the shipped vocabulary
 CLS, SEP, UNKNOWN = (VOCABULARY.index(token) for token in ("[CLS]", "[SEP]", "[UNK]"))
 
 
@@ -78,3 +84,45 @@ def test_more_tokens_than_embeddings_are_refused(tiny_bundle: Path) -> None:
     make(tiny_bundle, vocabulary=SIZE + 1)
     with pytest.raises(BundleError, match=f"{SIZE} tokens, but the embedding table has {SIZE - 1} rows"):
         make(tiny_bundle, vocabulary=SIZE - 1)
+
+
+@cache
+def shipped() -> Tokenizer:
+    return Tokenizer(SHIPPED_BUNDLE / "tokenizer.json", max_tokens=48, vocabulary=30_522)
+
+
+@given(st.lists(st.text(max_size=12), max_size=12).map(" ".join))
+@example("[mask] [CLS][SEP] it's")
+@example("über naïve 耳机 a\u0301b x" + "y" * 200)
+def test_words_by_themselves_become_the_tokens_that_the_whole_text_does(text: str) -> None:
+    from tokenizers import Tokenizer as FastTokenizer
+
+    whole = FastTokenizer.from_file(str(SHIPPED_BUNDLE / "tokenizer.json"))
+    whole.no_truncation()
+    text = normalise(text, max_tokens=48)
+    ids = whole.encode(text).ids
+    tokens = shipped().encode(text)
+
+    assert tokens.truncated == (len(ids) > 48)
+    assert tokens.ids.tolist() == (ids if len(ids) <= 48 else [*ids[:47], ids[-1]])
+
+
+def test_a_word_that_is_known_gives_the_same_tokens_again() -> None:
+    tokenizer = shipped()
+    first = tokenizer.encode("headphones for headphones").ids.tolist()
+
+    assert tokenizer.encode("headphones for headphones").ids.tolist() == first
+    word = tokenizer.encode("headphones").ids.tolist()[1:-1]
+    assert first == [CLS_ID, *word, *tokenizer.encode("for").ids.tolist()[1:-1], *word, SEP_ID]
+
+
+def test_a_tokenizer_whose_tokens_depend_on_the_space_before_is_given_the_whole_text(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer as FastTokenizer
+    from tokenizers.models import BPE
+    from tokenizers.pre_tokenizers import ByteLevel
+
+    fast = FastTokenizer(BPE({"a": 0, "Ġ": 1, "Ġa": 2}, [("Ġ", "a")]))
+    fast.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    fast.save(str(tmp_path / "tokenizer.json"))
+
+    assert make(tmp_path, vocabulary=3).encode("a a").ids.tolist() == [0, 2]

@@ -13,7 +13,7 @@ import pytest
 from app.batching import replica as replica_module
 from app.batching.pool import ReplicaPool
 from app.batching.queue import BatchQueue, Entry
-from app.batching.replica import FAILURES_BEFORE_RELOAD, FinishedRow
+from app.batching.replica import FAILURES_BEFORE_RELOAD
 from app.batching.request import Request
 from app.errors import BackendError, DeadlineExceeded, InferenceFailed, NotReady, Overloaded, PayloadTooLarge
 from tests.fakes import (
@@ -153,17 +153,6 @@ class TestTheWayBack:
         async with open_pool(FakeBackend(), queue=lambda _: make_queue(row_s=1.0)) as pool:
             await run(pool, query(5, 6))
             await turn_until(lambda: pool.queue.latency[8] < 1.0)
-
-    async def test_an_observer_that_fails_takes_no_replica_away(self, caplog: pytest.LogCaptureFixture) -> None:
-        def on_row(_finished: FinishedRow) -> None:
-            raise OSError("no space left on device")
-
-        async with open_pool(FakeBackend(), on_row=on_row) as pool:
-            for token in (5, 6, 7):
-                (outcome,) = await run(pool, query(token))
-                assert outcome.result == answer_of([token])
-            assert pool.ready == 1
-        assert "a row could not be observed" in caplog.text
 
 
 class TestCancellation:
