@@ -28,10 +28,12 @@ RESULTS = Path(__file__).parent / "results"
 SEQUENTIAL = 200
 
 
-def load(url: str, rate: float, duration: float, queries: Path | None, seed: int) -> dict[str, Any]:
+def load(
+    url: str, rate: float, duration: float, queries: Path | None, seed: int, *, warmup: float = 2
+) -> dict[str, Any]:
     """One run of ``query-intent load``; its JSON line."""
     command = [sys.executable, "-m", "app.tools.load", "--url", f"{url}/v1/intent", "--rate", str(rate)]
-    command += ["--duration", str(duration), "--seed", str(seed)]
+    command += ["--duration", str(duration), "--warmup", str(warmup), "--seed", str(seed)]
     if queries:
         command += ["--queries", str(queries)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
