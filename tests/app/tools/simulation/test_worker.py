@@ -30,7 +30,7 @@ def ends(row_times: RowTimes, *arrivals: float, tokens: int = 8, **changes: Any)
     timeline = Timeline()
     found: dict[int, tuple[float, Ending]] = {}
 
-    def note(entry: Entry, at: float, ending: Ending) -> None:
+    def note(entry: Entry, at: float, ending: Ending, retry_after_s: float | None = None) -> None:
         found[entry.index] = (round(at * 1e3, 6), ending)
 
     worker = make_worker(row_times, timeline, note, **changes)
