@@ -222,6 +222,12 @@ class ReplicaPool:
             if entry.state is State.RUNNING:
                 entry.state = State.DONE
                 entry.owner.settle(entry.index, Outcome(result, finished.started_at - entry.enqueued_at, seconds))
+        assert self._loop is not None
+        self._loop.call_soon(self._observe_reply, finished.finished_at)  # behind those who now write their replies
+
+    def _observe_reply(self, row_finished_at: float) -> None:
+        with self._condition:
+            self.queue.observe_reply(row_finished_at, self._clock())
 
     def _expire_entries(self, entries: Sequence[Entry]) -> None:
         for owner in {entry.owner for entry in entries}:

@@ -126,6 +126,10 @@ class Worker:
         for entry in entries:
             entry.state = State.DONE
             self._on_end(entry, self.loop.spend(now, self._after_s), Ending.ANSWERED)
+        self._timeline.at(self.loop.busy_until, self._observe_reply, now)
+
+    def _observe_reply(self, now: float, row_ended_at: float) -> None:
+        self.queue.observe_reply(row_ended_at, now)
 
     def _expire(self, now: float) -> None:
         """End what is past its deadline. The service has timers; looking before each decision comes to the same."""
