@@ -72,6 +72,17 @@ def test_a_list_that_would_be_late_is_refused_whole(slow_service: RunningService
     assert_overloaded(slow_service.classify_list(["red shoes", "a"], timeout_ms=200))
 
 
+def test_a_query_has_its_time_from_when_it_was_read(slow_service: RunningService) -> None:
+    """The second of two in one packet waits for the first, which takes a row: nothing is left of its own time."""
+    rows = slow_service.total("rows_total")
+    with slow_service.connect() as client:
+        client.send(FILLS_A_ROW + post("/v1/intent", {"query": "red shoes", "timeout_ms": 50}))
+
+        assert client.reply().status == 200
+        assert_overloaded(client.reply())
+    wait_until(lambda: slow_service.total("rows_total") == rows + 1)
+
+
 def test_past_saturation_nearly_all_who_are_let_in_are_answered(start: Start, one_bucket_bundle: Path) -> None:
     """F29, F30: four times what rows of 20 ms can take. Far from sharp, since the machine may be busy."""
     service = start(bundle=one_bucket_bundle, null_ms=20, replicas=1, timeout_ms=200).wait_ready()
