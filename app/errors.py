@@ -59,7 +59,7 @@ class InvalidField(RequestError):
 
 
 class Overloaded(QueryIntentError):
-    """The answer would come too late; ``retry_after_s`` is when the backlog should have drained enough."""
+    """The answer would come too late; in ``retry_after_s`` it's this request's turn to come back."""
 
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)

@@ -7,6 +7,7 @@ to hold back start at once and are streamed.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
@@ -144,6 +145,8 @@ class ConnectionProtocol(HttpToolsProtocol):
             self._start_held_back()
 
     def on_message_complete(self) -> None:
+        # From here on what a request waits for is this service, a busy event loop before its handler runs included.
+        self.scope["query_intent.read_at"] = time.perf_counter()  # type: ignore[typeddict-unknown-key]
         super().on_message_complete()
         self.reading_since = None
         self._start_held_back()

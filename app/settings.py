@@ -66,7 +66,9 @@ class Settings(BaseModel):
         description="Latency objective: bounds what one row may hold. Raise it for throughput, lower it for the tail.",
     )
     timeout_ms: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        100, description="Deadline of a query that names none; past it the answer is 504."
+        100,
+        description="Deadline of a query that names none, from when it has been read. Who would miss it gets 429, "
+        "who was let in and missed it 504.",
     )
     max_queries: Annotated[int, Field(ge=1, le=10_000)] = Field(128, description="Queries in one list at most.")
     max_body_bytes: Annotated[int, Field(ge=256)] = Field(

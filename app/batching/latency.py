@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 
 # Weight of a new measurement: follows a neighbour that takes the cache away within some tens of rows.
@@ -21,6 +22,7 @@ class LatencyTable:
         self.buckets = tuple(sorted(seconds))
         self._seconds = dict(seconds)
         self._at_warmup = dict(seconds)
+        self._judge()
 
     def __repr__(self) -> str:
         return f"<LatencyTable {', '.join(f'{b}: {s * 1e3:.2f} ms' for b, s in sorted(self._seconds.items()))}>"
@@ -41,15 +43,22 @@ class LatencyTable:
                 self._seconds[other] = known + SMOOTHING * (seconds - known)
             else:
                 self._seconds[other] = known + SPILL * (max(0.0, self._at_warmup[other] + extra) - known)
+        self._judge()
 
-    @property
-    def tokens_per_second(self) -> float:
-        """What one replica computes at most, in its most efficient bucket."""
-        return max(bucket / max(seconds, 1e-6) for bucket, seconds in self._seconds.items())
+    def bucket_for(self, tokens: int) -> int:
+        """The smallest that covers so many, or the largest."""
+        return self.buckets[min(bisect_left(self.buckets, tokens), len(self.buckets) - 1)]
 
-    @property
-    def most_efficient_bucket(self) -> int:
-        return max(self.buckets, key=lambda bucket: bucket / max(self._seconds[bucket], 1e-6))
+    def _judge(self) -> None:
+        """Find ``most_efficient_bucket``, and the ``tokens_per_second`` that one replica computes in full rows of it.
+
+        Once a row, since admission asks for every query.
+        """
+        self.most_efficient_bucket = max(self.buckets, key=self._rate)
+        self.tokens_per_second = self._rate(self.most_efficient_bucket)
+
+    def _rate(self, bucket: int) -> float:
+        return bucket / max(self._seconds[bucket], 1e-6)
 
     def as_milliseconds(self) -> dict[int, float]:
         return {bucket: round(seconds * 1e3, 3) for bucket, seconds in sorted(self._seconds.items())}

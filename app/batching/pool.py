@@ -224,6 +224,12 @@ class ReplicaPool:
             if entry.state is State.RUNNING:
                 entry.state = State.DONE
                 entry.owner.settle(entry.index, Outcome(result, finished.started_at - entry.enqueued_at, seconds))
+        assert self._loop is not None
+        self._loop.call_soon(self._observe, finished)  # behind those who now write their replies
+
+    def _observe(self, finished: FinishedRow) -> None:
+        with self._lock:
+            self.queue.observe_reply(finished.finished_at, self._clock())
         self._on_row(finished)
 
     def _expire_entries(self, entries: Sequence[Entry]) -> None:

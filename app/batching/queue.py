@@ -21,6 +21,15 @@ from app.packing import max_segments
 # What a query costs beside its row: tokenising before, ranking and writing the reply after; `total` less `queue` and
 # `inference` in Server-Timing, at the median.
 HOST_SECONDS = 0.0003
+# What saturated replicas reach of the rate that the latency table promises for full rows, and the rows that a query
+# waits for beside the tokens up to it: what is left of the one that runs, and all of its own. ARCHITECTURE.md has
+# what they give in the simulator.
+SUSTAINED = 0.9
+ROWS_BESIDE = 2
+# Weight of a new measurement of how late replies are; TCP's for round trips (RFC 6298).
+REPLY_SMOOTHING = 1 / 8
+# Nobody is told to come back later than this: what will be by then is anybody's guess.
+LONGEST_RETRY_S = 10.0
 
 
 class State(Enum):
@@ -81,6 +90,8 @@ class BatchQueue:
     - ``slo_s`` bounds a row: it must still meet the objective for its oldest query;
     - ``max_tokens`` bounds what may wait;
     - ``segments(bucket)`` is how many queries a row of that bucket holds.
+
+    A deadline is the reply's: its row must have ended earlier, by what replies of late took after their rows.
     """
 
     def __init__(
@@ -100,6 +111,9 @@ class BatchQueue:
         self._waiting = 0
         self._single_tokens = 0
         self._bulk_tokens = 0
+        self._reply_s = HOST_SECONDS  # what replies took of late, and when that was known
+        self._reply_known_at = 0.0
+        self._turn_at = 0.0  # when the next one who is refused may come back
 
     @property
     def tokens(self) -> int:
@@ -128,22 +142,23 @@ class BatchQueue:
             raise PayloadTooLarge(f"{longest} tokens in one query; a row holds {self.latency.buckets[-1]}")
         if tokens > self._max_tokens:
             raise PayloadTooLarge(f"{tokens} tokens in one request; at most {self._max_tokens} can wait")
-        rate = self.latency.tokens_per_second * max(1, replicas)
-        if self.tokens + tokens > self._max_tokens:
-            excess = self.tokens + tokens - self._max_tokens
-            raise Overloaded(f"{self.tokens} of {self._max_tokens} tokens are waiting", retry_after_s=excess / rate)
+        rate = SUSTAINED * self.latency.tokens_per_second * max(1, replicas)
+        if (excess := self.tokens + tokens - self._max_tokens) > 0:
+            detail = f"{self.tokens} of {self._max_tokens} tokens are waiting"
+            raise self._refusal(detail, now, excess_s=excess / rate, own_s=tokens / rate)
         # A list waits for everything, a single query only for the single queries before it.
         is_bulk = entries[0].is_bulk
         ahead = self.tokens if is_bulk else self._single_tokens
-        finish = now + HOST_SECONDS + (ahead + tokens) / rate
-        deadline = entries[0].deadline
+        row_tokens = min(ahead + tokens, self.latency.most_efficient_bucket)
+        row_s = self.latency[self.latency.bucket_for(row_tokens)]
+        reply_s = self._reply_seconds(now)
+        answer_s = (ahead + tokens) / rate + ROWS_BESIDE * row_s + reply_s
+        left_s = entries[0].deadline - now
         # A lone query is let in whatever the table says, or a table that is too slow by mistake would never be measured
         # again; a list says what it costs by itself.
-        if finish > deadline and (ahead or is_bulk):
-            raise Overloaded(
-                f"the backlog takes {(finish - now) * 1e3:.0f} ms, the deadline is in {(deadline - now) * 1e3:.0f} ms",
-                retry_after_s=finish - deadline,
-            )
+        if answer_s > left_s and (ahead or is_bulk or reply_s > left_s):
+            detail = f"an answer takes {answer_s * 1e3:.0f} ms, the deadline is in {max(0.0, left_s) * 1e3:.0f} ms"
+            raise self._refusal(detail, now, excess_s=answer_s - left_s, own_s=tokens / rate)
         (self._bulk if is_bulk else self._singles).extend(entries)
         self._waiting += len(entries)
         if is_bulk:
@@ -166,12 +181,22 @@ class BatchQueue:
         return dropped
 
     def next_row(self, now: float, *, idle_replicas: int) -> Decision:
-        """The next row for one of ``idle_replicas`` replicas that could run one at ``now``; never waits for more."""
+        """The next row for one of ``idle_replicas`` replicas that could run one at ``now``; never waits for more.
+
+        Who can't be answered in time any more has expired: a replica has better to do. With nobody else waiting it has
+        not, and it may be the table that is wrong.
+        """
         expired: list[Entry] = []
         head = self._first(now, expired)
+        while head is not None:
+            budget = self._row_budget(head, now, max(1, idle_replicas))
+            replied_at = now + self.latency[budget] + self._reply_seconds(now)
+            if replied_at < head.deadline or self._waiting == 1:
+                break
+            self._expire(head, expired)
+            head = self._first(now, expired)
         if head is None:
             return Decision(None, expired)
-        budget = self._row_budget(head, now, max(1, idle_replicas))
         limit = self._segments[budget]
         taken: list[Entry] = []
         total = 0
@@ -181,11 +206,16 @@ class BatchQueue:
             head.state = State.RUNNING
             taken.append(head)
             total += head.tokens
-            head = self._first(now, expired)
+            head = self._first(replied_at, expired)
         bucket = next(
             bucket for bucket in self.latency.buckets if bucket >= total and self._segments[bucket] >= len(taken)
         )
         return Decision(Row(bucket, taken), expired)
+
+    def observe_reply(self, row_ended_at: float, now: float) -> None:
+        """The last reply of a row is written: the later, the more the event loop has to do beside."""
+        self._reply_s += REPLY_SMOOTHING * (now - row_ended_at - self._reply_s)
+        self._reply_known_at = now
 
     def drain(self) -> list[Entry]:
         """Everything that still waits, taken out: for a service that stops."""
@@ -205,26 +235,47 @@ class BatchQueue:
         share what waits, so that none idles beside a full queue.
         """
         buckets = self.latency.buckets
-        due = min(head.enqueued_at + self._slo_s, head.deadline) - now - HOST_SECONDS
+        due = min(head.enqueued_at + self._slo_s - HOST_SECONDS, head.deadline - self._reply_seconds(now)) - now
         limit = max((bucket for bucket in buckets if self.latency[bucket] <= due), default=0)
         limit = limit or self.latency.most_efficient_bucket
         share = -(-self.tokens // idle_replicas)
         wanted = next((bucket for bucket in buckets if bucket >= share), buckets[-1])
         return max(min(limit, wanted), next(bucket for bucket in buckets if bucket >= head.tokens))
 
-    def _first(self, now: float, expired: list[Entry]) -> Entry | None:
-        """The entry whose turn it is; those before it that ended or expired are taken out."""
+    def _reply_seconds(self, now: float) -> float:
+        """What replies take after their row: an event loop that was late has caught up by so much since."""
+        return max(HOST_SECONDS, self._reply_s - (now - self._reply_known_at))
+
+    def _refusal(self, detail: str, now: float, *, excess_s: float, own_s: float) -> Overloaded:
+        """Says when to come back: once ``excess_s`` of the backlog is worked off, and not before whoever was refused
+        earlier has had its ``own_s``.
+
+        So those who were refused at once come back one after another, at the pace at which they can be computed.
+        Told the same they would come back at once, and told the same and some jitter nearly so.
+        """
+        turn_at = min(max(self._turn_at, now + excess_s), now + LONGEST_RETRY_S)
+        self._turn_at = turn_at + own_s
+        return Overloaded(detail, retry_after_s=turn_at - now)
+
+    def _first(self, too_late: float, expired: list[Entry]) -> Entry | None:
+        """The entry whose turn it is; those before it that ended, or are due by ``too_late``, are taken out."""
         for queue in (self._singles, self._bulk):
             while queue:
                 entry = queue[0]
-                if entry.state is State.WAITING and now < entry.deadline:
+                if entry.state is not State.WAITING:
+                    queue.popleft()
+                elif entry.deadline > too_late:
                     return entry
-                queue.popleft()
-                if entry.state is State.WAITING:
-                    self._leave(entry)
-                    entry.state = State.DONE
-                    expired.append(entry)
+                else:
+                    self._expire(entry, expired)
         return None
+
+    def _expire(self, entry: Entry, expired: list[Entry]) -> None:
+        """Take out the first of its deque."""
+        (self._bulk if entry.is_bulk else self._singles).popleft()
+        self._leave(entry)
+        entry.state = State.DONE
+        expired.append(entry)
 
     def _leave(self, entry: Entry) -> None:
         self._waiting -= 1

@@ -89,8 +89,9 @@ class IntentRoutes:
             ),
         ]
 
-    async def classify(self, request: IntentRequest) -> Answer:
-        prediction = await self._classifier.classify(request.query, timeout_s=self._timeout(request.timeout_ms))
+    async def classify(self, request: IntentRequest, waited_s: float) -> Answer:
+        timeout_s = self._timeout(request.timeout_ms) - waited_s
+        prediction = await self._classifier.classify(request.query, timeout_s=timeout_s)
         if isinstance(prediction.ranked, Exception):
             # Several may wait for the same failure; without this each would carry the tracebacks of those before it.
             raise prediction.ranked.with_traceback(None)
@@ -99,10 +100,11 @@ class IntentRoutes:
         stages = Stages(prediction.tokenize_s, prediction.queue_s, prediction.inference_s)
         return Answer(document, stages, prediction.source, CACHE_STATUS[prediction.cache])
 
-    async def classify_list(self, request: IntentListRequest) -> Answer:
+    async def classify_list(self, request: IntentListRequest, waited_s: float) -> Answer:
         if (size := len(request.queries)) > self._max_queries:
             raise InvalidField("queries", f"holds {size} queries", value=size, limit=self._max_queries)
-        predictions = await self._classifier.classify_list(request.queries, timeout_s=self._timeout(request.timeout_ms))
+        timeout_s = self._timeout(request.timeout_ms) - waited_s
+        predictions = await self._classifier.classify_list(request.queries, timeout_s=timeout_s)
         self._metrics.count_unknown_fields(request.model_extra)
         results = [
             problem_document(prediction.ranked)

@@ -56,6 +56,7 @@ _Request = TypeVar("_Request", bound=BaseModel)
 class LeanHandler:
     """The ASGI callable of one lean route: body in, ``answer`` awaited, reply out.
 
+    ``answer`` gets the request, and the seconds that it has waited for the event loop since it had been read.
     ``log_queries`` writes the request into the log where the service fails on it, personal data as it is.
     ``is_draining()`` makes replies say ``Connection: close``, so that clients leave a server that stops.
     """
@@ -64,7 +65,7 @@ class LeanHandler:
         self,
         route: str,
         model: type[_Request],
-        answer: Callable[[_Request], Awaitable[Answer]],
+        answer: Callable[[_Request, float], Awaitable[Answer]],
         *,
         max_body_bytes: int,
         observe: Observer,
@@ -74,7 +75,7 @@ class LeanHandler:
     ) -> None:
         self._route = route
         self._model: type[BaseModel] = model
-        self._answer: Callable[[Any], Awaitable[Answer]] = answer
+        self._answer: Callable[[Any, float], Awaitable[Answer]] = answer
         self._max_body_bytes = max_body_bytes
         self._observe = observe
         self._is_draining = is_draining
@@ -93,11 +94,12 @@ class LeanHandler:
                 body = await read_body(receive, limit=self._max_body_bytes)
                 if body is None:
                     return
+                started = scope.get("query_intent.read_at", started)
                 request = decode(self._model, body)
                 if connection is not None:
                     task = asyncio.current_task()
                     connection.on_disconnect = task.cancel if task else None
-                answer = await self._answer(request)
+                answer = await self._answer(request, self._clock() - started)
                 status, source, stages = 200, answer.source, answer.stages
                 payload, headers = orjson.dumps(answer.document), [*JSON_HEADERS, *answer.headers]
             except asyncio.CancelledError:

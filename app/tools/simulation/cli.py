@@ -97,6 +97,12 @@ _option = functools.partial(click.option, show_default=True)
 @_option("--slo-ms", type=MILLISECONDS, default=SETTINGS["slo_ms"], help="As in serve.")
 @_option("--timeout-ms", type=MILLISECONDS, default=SETTINGS["timeout_ms"], help="As in serve.")
 @_option("--queue-tokens", type=click.IntRange(16), default=SETTINGS["queue_tokens"], help="As in serve.")
+@_option(
+    "--retries",
+    type=click.IntRange(0, 1000),
+    default=0,
+    help="A query that is refused (429) is sent again when the reply said so, as often as this.",
+)
 @_option("--seed", type=click.IntRange(0), default=0, help="Another one is another draw of all that is chance.")
 @_option("--out", type=WRITABLE, callback=check_new_file, help="Write everything as JSON.")
 @_option(
@@ -126,6 +132,7 @@ def command(
     slo_ms: float,
     timeout_ms: float,
     queue_tokens: int,
+    retries: int,
     seed: int,
     out: Path | None,
     picture: Path | None,
@@ -139,18 +146,18 @@ def command(
     \b
     How far do 16 cores of an accelerator in 4 workers go, where a row takes 3 ms?
       query-intent simulate --cores 16 --workers 4 --row-ms 3 --rate 16000:32000:8000
-       rate/s  P50 ms  P99 ms   P99.9  goodput   429   504  load  fill  a row  busy  loops
-       16,000    3.70    4.59    5.01   16,028    0%    0%   42%   43%    3.0  100%    61%
-       24,000    3.93    5.25    5.81   24,042    0%    0%   63%   63%    4.5  100%    83%
-       32,000    5.13   44.27   46.14   24,095    0%    0%   85%   84%    6.0  100%   100%
+       rate/s  P50 ms  P99 ms   P99.9  answers  goodput   429   504  load  fill  a row  busy  loops
+       16,000    3.70    4.59    5.01   16,028   16,028    0%    0%   42%   43%    3.0  100%    61%
+       24,000    3.93    5.25    5.81   24,042   24,042    0%    0%   63%   63%    4.5  100%    83%
+       32,000    5.13   44.27   46.14   32,056   24,095    0%    0%   85%   84%    6.0  100%   100%
       99% of the queries are answered within 10 ms up to 24,000/s, of these rates
 
-    An idle replica takes whatever waits, so replicas are BUSY at any rate; LOAD is what full rows would make of it.
-    BUSY and LOOPS, the event loop, are those of the worker that got the most connections, by chance. Here its loop is
-    the limit: more connections are spread more evenly (with --connections 512 it holds 32,000/s), and more workers have
-    less to do each, but a query can't change the queue it is in. Where LOAD is the limit, more cores or instances help.
-    Another --seed is another draw of chance. For 60,000 queries a second, plan three of these instances, or four to do
-    without one.
+    ANSWERS are all that came in time for the caller, GOODPUT those within the objective. An idle replica takes whatever
+    waits, so replicas are BUSY at any rate; LOAD is what full rows would make of it. BUSY and LOOPS, the event loop,
+    are those of the worker that got the most connections, by chance. Here its loop is the limit: more connections are
+    spread more evenly (with --connections 512 it holds 32,000/s), and more workers have less to do each, but a query
+    can't change the queue it is in. Where LOAD is the limit, more cores or instances help. Another --seed is another
+    draw of chance. For 60,000 queries a second, plan three of these instances, or four to do without one.
 
     \b
     What do two cores hold, with the shipped bundle as it runs on this machine?
@@ -198,12 +205,12 @@ def command(
     click.echo(HEADER)
     sweep: list[Figures] = []
     for rate in rates:
-        sweep.append(_run(deployment, row_times, traffic.workload(rate), seed))
+        sweep.append(_run(deployment, row_times, traffic.workload(rate), retries=retries, seed=seed))
         click.echo(line(sweep[-1]))
     click.echo(verdict(sweep, slo_ms))
     if out:
         asked = {"deployment": asdict(deployment), "rows_ms": {b: s * 1e3 for b, s in row_times.warm_s.items()}}
-        asked |= {"arrivals": str(replay) if replay else traffic.law, "seed": seed}
+        asked |= {"arrivals": str(replay) if replay else traffic.law, "retries": retries, "seed": seed}
         out.write_bytes(orjson.dumps(asked | {"results": sweep}, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_INDENT_2))
     if picture:
         from app.tools.simulation.picture import draw
@@ -211,10 +218,10 @@ def command(
         draw(sweep, slo_ms=slo_ms, title=title(deployment), path=picture)
 
 
-def _run(deployment: Deployment, row_times: RowTimes, workload: Workload, seed: int) -> Figures:
+def _run(deployment: Deployment, row_times: RowTimes, workload: Workload, *, retries: int, seed: int) -> Figures:
     label, hidden = f"{workload.rate:,.0f}/s", not sys.stderr.isatty()
     with click.progressbar(length=len(workload.at_s), label=label, file=sys.stderr, hidden=hidden) as bar:
-        return Simulation(deployment, row_times, workload, seed=seed, progress=bar.update).run()
+        return Simulation(deployment, row_times, workload, seed=seed, retries=retries, progress=bar.update).run()
 
 
 def _lengths(

@@ -11,7 +11,7 @@ from app.tools.simulation.row_times import RowTimes
 SLO_SHARE = 0.99
 
 HEADER = (
-    f"{'rate/s':>7}{'P50 ms':>8}{'P99 ms':>8}{'P99.9':>8}{'goodput':>9}{'429':>6}{'504':>6}"
+    f"{'rate/s':>7}{'P50 ms':>8}{'P99 ms':>8}{'P99.9':>8}{'answers':>9}{'goodput':>9}{'429':>6}{'504':>6}"
     f"{'load':>6}{'fill':>6}{'a row':>7}{'busy':>6}{'loops':>7}"
 )
 
@@ -38,7 +38,7 @@ def line(figures: Figures) -> str:
         "–" if each is None else f"{each:.2f}" for each in (figures.p50_ms, figures.p99_ms, figures.p99_9_ms)
     )
     return (
-        f"{figures.rate:>7,.0f}{p50:>8}{p99:>8}{p99_9:>8}{figures.goodput:>9,.0f}"
+        f"{figures.rate:>7,.0f}{p50:>8}{p99:>8}{p99_9:>8}{figures.answered:>9,.0f}{figures.goodput:>9,.0f}"
         f"{figures.rejected_share:>6.0%}{figures.expired_share:>6.0%}{figures.load:>6.0%}{figures.row_fill:>6.0%}"
         f"{figures.queries_a_row:>7.1f}{figures.busiest_replicas:>6.0%}{figures.busiest_loop:>7.0%}"
     )

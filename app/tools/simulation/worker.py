@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from enum import IntEnum
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,8 +30,10 @@ class Ending(IntEnum):
     EXPIRED = 3  # 504
 
 
-# Told of each query that ended: its entry, when the client has its reply, and what it says.
-OnEnd = Callable[[Entry, float, Ending], None]
+class OnEnd(Protocol):
+    """Told of each query that ended: its entry, when the client has its reply, and what that says."""
+
+    def __call__(self, entry: Entry, at: float, ending: Ending, retry_after_s: float | None = None) -> None: ...
 
 
 class _Running(NamedTuple):
@@ -92,7 +93,9 @@ class Worker:
         self._expire(now)
         try:
             self.queue.offer((entry,), now, replicas=self.replicas)
-        except (Overloaded, PayloadTooLarge):
+        except Overloaded as refusal:
+            self._on_end(entry, self.loop.spend(now, self._after_s), Ending.REJECTED, refusal.retry_after_s)
+        except PayloadTooLarge:
             self._on_end(entry, self.loop.spend(now, self._after_s), Ending.REJECTED)
         else:
             self._unanswered.append(entry)
@@ -123,6 +126,10 @@ class Worker:
         for entry in entries:
             entry.state = State.DONE
             self._on_end(entry, self.loop.spend(now, self._after_s), Ending.ANSWERED)
+        self._timeline.at(self.loop.busy_until, self._observe_reply, now)
+
+    def _observe_reply(self, now: float, row_ended_at: float) -> None:
+        self.queue.observe_reply(row_ended_at, now)
 
     def _expire(self, now: float) -> None:
         """End what is past its deadline. The service has timers; looking before each decision comes to the same."""

@@ -61,6 +61,22 @@ def test_throughput_is_that_of_the_most_efficient_bucket() -> None:
     assert table.tokens_per_second == pytest.approx(16_000)
 
 
+def test_it_is_judged_anew_with_every_row() -> None:
+    table = LatencyTable({8: 0.001, 32: 0.0035})
+    assert table.most_efficient_bucket == 32
+    for _ in range(100):
+        table.observe(8, 0.0005)
+    assert table.most_efficient_bucket == 8
+    assert table.tokens_per_second == pytest.approx(8 / table[8])
+
+
+@pytest.mark.parametrize(("tokens", "bucket"), [(1, 8), (8, 8), (9, 16), (16, 16), (17, 16)])
+def test_the_bucket_for_so_many_tokens_is_the_smallest_that_covers_them_or_the_largest(
+    tokens: int, bucket: int
+) -> None:
+    assert LatencyTable({8: 0.001, 16: 0.002}).bucket_for(tokens) == bucket
+
+
 def test_rows_that_take_no_time_have_a_finite_throughput() -> None:
     table = LatencyTable({8: 0.0, 16: 0.0})
     assert table.most_efficient_bucket == 16

@@ -259,10 +259,10 @@ class TestDeadlines:
         assert backend.queries == [(9,)]
         assert recorder.cancelled == {}
 
-    async def test_one_that_is_over_already_is_never_run(self) -> None:
+    async def test_one_that_is_over_already_is_refused(self) -> None:
         backend = FakeBackend()
         async with open_pool(backend, clock=VirtualClock()) as pool:
-            with pytest.raises(DeadlineExceeded):
+            with pytest.raises(Overloaded):
                 await run(pool, query(9), within_s=-1.0)
         assert backend.queries == []
 
@@ -293,6 +293,28 @@ class TestAdmission:
             assert (len(pool.queue), pool.queue.tokens) == (1, 20)
             backend.let_go()
             await asyncio.gather(first, waits)
+
+    async def test_an_event_loop_that_is_late_leaves_less_time_for_the_others(self) -> None:
+        """The answers of a row wait until the loop comes round to them, and so would those of who comes now."""
+        backend, clock = FakeBackend(), VirtualClock()
+        row_is_ready = threading.Event()
+        async with open_pool(backend, clock=clock, on_row=lambda _: row_is_ready.set()) as pool:
+            for _ in range(30):
+                row_is_ready.clear()
+                answer = run(pool, query(9))
+                await asyncio.sleep(0)
+                backend.wait_until_running()  # the loop does nothing meanwhile
+                assert row_is_ready.wait(PATIENCE_S)
+                clock.advance(0.050)
+                await answer
+            backend.hold()
+            first = run(pool, query(9))
+            await running(backend)
+            with pytest.raises(Overloaded):
+                await run(pool, query(10), within_s=0.040)
+            second = run(pool, query(11), within_s=0.200)
+            backend.let_go()
+            await asyncio.gather(first, second)
 
     async def test_it_says_what_waits_and_for_how_long(self) -> None:
         backend, clock = FakeBackend(), VirtualClock(50.0)

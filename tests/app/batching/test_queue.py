@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Callable
 
@@ -12,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.batching.latency import LatencyTable
-from app.batching.queue import HOST_SECONDS, BatchQueue, Entry, Row, State
+from app.batching.queue import HOST_SECONDS, LONGEST_RETRY_S, SUSTAINED, BatchQueue, Entry, Row, State
 from app.errors import Overloaded, PayloadTooLarge
 from app.packing import max_segments
 
 # 32 is the most efficient bucket (12,800 tokens a second), 64 the largest.
 SECONDS = {8: 0.001, 16: 0.0015, 32: 0.0025, 64: 0.006}
-RATE = 12_800
+RATE = 12_800 * SUSTAINED
 SLO_S = 0.010
 FAR = 100.0
 
@@ -34,13 +35,20 @@ def entry(tokens: int, *, at: float = 0.0, deadline: float = FAR, is_bulk: bool 
 
 
 def offer(
-    queue: BatchQueue, *tokens: int, at: float = 0.0, deadline: float = FAR, is_bulk: bool = False
+    queue: BatchQueue, *tokens: int, at: float = 0.0, deadline: float = FAR, is_bulk: bool = False, replicas: int = 1
 ) -> list[Entry]:
     """Single queries of these lengths, each a request, or all of them as one list."""
     entries = [entry(each, at=at, deadline=deadline, is_bulk=is_bulk) for each in tokens]
     for request in [entries] if is_bulk else [[each] for each in entries]:
-        queue.offer(request, at, replicas=1)
+        queue.offer(request, at, replicas=replicas)
     return entries
+
+
+def refuse(queue: BatchQueue, tokens: int, *, at: float = 0.0, deadline: float = FAR, replicas: int = 1) -> float:
+    """Seconds after which a single query may come back that is not let in."""
+    with pytest.raises(Overloaded) as refusal:
+        offer(queue, tokens, at=at, deadline=deadline, replicas=replicas)
+    return refusal.value.retry_after_s
 
 
 def take(queue: BatchQueue, now: float = 0.0, *, idle: int = 1) -> Row:
@@ -221,16 +229,6 @@ class TestAdmission:
                 refused += 1
         assert (len(queue), queue.tokens, refused) == (10, 60, 90)
 
-    def test_retry_after_is_the_time_to_compute_what_is_too_much(self) -> None:
-        queue = make_queue(max_tokens=64)
-        offer(queue, 64)
-        with pytest.raises(Overloaded) as one:
-            queue.offer([entry(32)], 0.0, replicas=1)
-        with pytest.raises(Overloaded) as two:
-            queue.offer([entry(32)], 0.0, replicas=2)
-        assert one.value.retry_after_s == pytest.approx(32 / RATE)
-        assert two.value.retry_after_s == pytest.approx(32 / RATE / 2)
-
     def test_a_list_is_admitted_whole_or_not_at_all(self) -> None:
         queue = make_queue(max_tokens=100)
         offer(queue, 41)
@@ -256,36 +254,49 @@ class TestAdmission:
         assert queue.tokens == 64
 
     def test_a_query_that_the_backlog_would_make_late_is_refused_now(self) -> None:
+        """The tokens up to it, the row that runs and its own, and the reply."""
         queue = make_queue()
         offer(queue, *[32] * 4)
-        finish = HOST_SECONDS + 160 / RATE
-        with pytest.raises(Overloaded, match="the backlog takes 13 ms, the deadline is in 12 ms") as refusal:
-            offer(queue, 32, deadline=0.012)
-        assert refusal.value.retry_after_s == pytest.approx(finish - 0.012)
-        offer(queue, 32, deadline=finish)
+        answer_s = 160 / RATE + 2 * SECONDS[32] + HOST_SECONDS
+        with pytest.raises(Overloaded, match="an answer takes 19 ms, the deadline is in 18 ms"):
+            offer(queue, 32, deadline=answer_s - 0.001)
+        offer(queue, 32, deadline=answer_s + 1e-9)
+
+    def test_behind_a_short_backlog_rows_are_short(self) -> None:
+        queue = make_queue()
+        offer(queue, 4)
+        answer_s = 8 / RATE + 2 * SECONDS[8] + HOST_SECONDS
+        refuse(queue, 4, deadline=answer_s - 1e-9)
+        offer(queue, 4, deadline=answer_s + 1e-9)
 
     def test_twice_the_replicas_work_the_backlog_off_in_half_the_time(self) -> None:
         queue = make_queue()
         offer(queue, *[32] * 4)
-        queue.offer([entry(32, deadline=0.012)], 0.0, replicas=2)
+        refuse(queue, 32, deadline=0.013, replicas=1)
+        offer(queue, 32, deadline=0.013, replicas=2)
 
     def test_with_every_replica_away_one_is_counted_on(self) -> None:
         queue = make_queue()
         offer(queue, 32)
-        queue.offer([entry(32, deadline=0.012)], 0.0, replicas=0)
+        offer(queue, 32, deadline=0.012, replicas=0)
 
     def test_nothing_ahead_of_it_means_admitted(self) -> None:
         """The estimate may be wrong, and to come back later would not be better."""
         queue = make_queue()
-        offer(queue, 64, deadline=0.0001)
+        offer(queue, 64, deadline=0.001)
         assert len(queue) == 1
+
+    @pytest.mark.parametrize("deadline", [-0.1, 0.0])
+    def test_a_query_whose_time_was_up_before_it_came_here_is_refused(self, deadline: float) -> None:
+        with pytest.raises(Overloaded, match="the deadline is in 0 ms"):
+            offer(make_queue(), 8, deadline=deadline)
 
     def test_a_single_query_waits_for_single_queries_only_and_a_list_for_all(self) -> None:
         queue = make_queue()
         offer(queue, *[32] * 8, is_bulk=True)
-        offer(queue, 32, deadline=0.003)
+        offer(queue, 4, deadline=0.003)
         with pytest.raises(Overloaded):
-            offer(queue, 32, deadline=0.003, is_bulk=True)
+            offer(queue, 4, deadline=0.003, is_bulk=True)
 
     def test_lists_that_are_gone_weigh_nothing_for_the_single_queries_after_them(self) -> None:
         queue = make_queue()
@@ -293,8 +304,84 @@ class TestAdmission:
         take(queue)
         queue.abandon(left)
         offer(queue, *[32] * 4)
-        with pytest.raises(Overloaded):
-            offer(queue, 32, deadline=0.012)
+        refuse(queue, 32, deadline=0.018)
+        offer(queue, 32, deadline=0.020)
+
+
+class TestLateReplies:
+    """The event loop has more to do than write them, so that a row must end the earlier."""
+
+    def late_queue(self, seconds: float) -> BatchQueue:
+        """Its replies have of late been written ``seconds`` after their rows."""
+        queue = make_queue()
+        for _ in range(100):
+            queue.observe_reply(-seconds, 0.0)
+        return queue
+
+    def test_who_would_be_late_by_that_is_refused(self) -> None:
+        queue = self.late_queue(0.050)
+        offer(queue, 4)
+        refuse(queue, 4, deadline=0.052)
+        offer(queue, 4, deadline=0.053)
+
+    def test_with_nothing_ahead_of_it_as_well(self) -> None:
+        queue = self.late_queue(0.050)
+        refuse(queue, 4, deadline=0.049)
+        offer(queue, 4, deadline=0.051)
+
+    def test_a_loop_of_which_nothing_is_heard_catches_up(self) -> None:
+        queue = self.late_queue(0.050)
+        refuse(queue, 4, at=0.020, deadline=0.040)
+        offer(queue, 4, at=0.031, deadline=0.051)
+
+    def test_one_late_reply_does_not_say_much(self) -> None:
+        queue = make_queue()
+        queue.observe_reply(-0.050, 0.0)
+        offer(queue, 4, deadline=0.010)
+
+    def test_a_row_is_the_shorter_for_a_near_deadline(self) -> None:
+        for queue, bucket in ((self.late_queue(0.050), 32), (make_queue(), 64)):
+            offer(queue, 4, deadline=0.054)
+            offer(queue, *[4] * 15)
+            assert take(queue).bucket == bucket
+
+
+class TestComingBack:
+    """F29: who is refused hears when it has a chance, and not the same as everybody else."""
+
+    @pytest.mark.parametrize("replicas", [1, 2])
+    def test_it_is_no_earlier_than_there_is_room(self, replicas: int) -> None:
+        queue = make_queue(max_tokens=64)
+        offer(queue, 64)
+        assert refuse(queue, 32, replicas=replicas) == pytest.approx(32 / RATE / replicas)
+
+    def test_it_is_no_earlier_than_the_backlog_leaves_time(self) -> None:
+        queue = make_queue()
+        offer(queue, *[32] * 4)
+        answer_s = 160 / RATE + 2 * SECONDS[32] + HOST_SECONDS
+        assert refuse(queue, 32, deadline=0.012) == pytest.approx(answer_s - 0.012)
+
+    def test_each_of_those_who_are_refused_at_once_has_a_turn_of_its_own(self) -> None:
+        """A storm comes back as a stream, at the pace at which rows are computed."""
+        queue = make_queue()
+        offer(queue, *[32] * 4)
+        turns = [refuse(queue, 16, deadline=0.012) for _ in range(100)]
+        gaps = [later - sooner for sooner, later in itertools.pairwise(turns)]
+        assert gaps == pytest.approx([16 / RATE] * 99)
+
+    def test_turns_that_passed_are_not_waited_for(self) -> None:
+        queue = make_queue()
+        offer(queue, *[32] * 4)
+        first, *_, last = (refuse(queue, 32, deadline=0.012) for _ in range(100))
+        assert last > first
+        later = last + 1.0
+        assert refuse(queue, 32, at=later, deadline=later + 0.012) == pytest.approx(first)
+
+    def test_nobody_is_sent_away_for_long(self) -> None:
+        queue = make_queue()
+        offer(queue, *[32] * 4)
+        *_, last = (refuse(queue, 32, deadline=0.012) for _ in range(5000))
+        assert last == LONGEST_RETRY_S
 
 
 class TestAloneInTheQueue:
@@ -302,15 +389,63 @@ class TestAloneInTheQueue:
 
     def test_a_list_that_takes_longer_than_its_deadline_is_refused_before_it_costs_anything(self) -> None:
         queue = make_queue()
-        with pytest.raises(Overloaded, match="the backlog takes"):
-            offer(queue, *[32] * 20, deadline=0.040, is_bulk=True)  # 640 tokens are 50 ms
+        with pytest.raises(Overloaded, match="an answer takes"):
+            offer(queue, *[32] * 20, deadline=0.060, is_bulk=True)  # 640 tokens are 50 ms
         assert len(queue) == 0
-        offer(queue, *[32] * 20, deadline=0.060, is_bulk=True)
+        offer(queue, *[32] * 20, deadline=0.062, is_bulk=True)
 
-    def test_a_single_query_is_let_in_so_that_a_table_that_is_too_slow_by_mistake_is_measured_again(self) -> None:
+    def test_a_single_query_runs_so_that_a_table_that_is_too_slow_by_mistake_is_measured_again(self) -> None:
         queue = make_queue()
-        (lone,) = offer(queue, 32, deadline=0.0001)
-        assert lone.state is State.WAITING
+        (lone,) = offer(queue, 32, deadline=0.001)
+        assert take(queue).entries == [lone]
+
+
+class TestWhoCanNotBeAnsweredInTime:
+    """Is told when a row is formed: a replica has better to do than to compute what comes too late."""
+
+    def test_a_query_whose_row_would_end_too_late_is_dropped(self) -> None:
+        queue = make_queue()
+        late, fine = *offer(queue, 5, deadline=0.020), *offer(queue, 5, deadline=0.040)
+        row, expired = queue.next_row(0.0195, idle_replicas=1)
+        assert expired == [late]
+        assert late.state is State.DONE
+        assert row is not None
+        assert row.entries == [fine]
+
+    def test_so_is_one_in_the_middle_of_a_row(self) -> None:
+        queue = make_queue()
+        first, late, third = *offer(queue, 5), *offer(queue, 5, deadline=0.020), *offer(queue, 5)
+        row, expired = queue.next_row(0.0195, idle_replicas=1)
+        assert expired == [late]
+        assert row is not None
+        assert row.entries == [first, third]
+
+    @pytest.mark.parametrize(("left_s", "is_dropped"), [(-1e-6, True), (1e-6, False)])
+    def test_its_reply_counts(self, left_s: float, is_dropped: bool) -> None:
+        queue = make_queue()
+        (first, _) = *offer(queue, 5, deadline=1.0), *offer(queue, 5)
+        now = 1.0 - SECONDS[16] - HOST_SECONDS - left_s
+        assert queue.next_row(now, idle_replicas=1).expired == [first] * is_dropped
+
+    @pytest.mark.parametrize(("others", "is_dropped"), [(1, False), (7, True)])
+    def test_once_the_objective_is_lost_its_row_is_the_one_that_shortens_the_wait_of_the_others(
+        self, others: int, is_dropped: bool
+    ) -> None:
+        """With 2 ms left it could have a row of 16 tokens, but not the one of 32 that a backlog is worth."""
+        queue = make_queue()
+        (late,) = offer(queue, 5, deadline=0.022)
+        offer(queue, *[5] * others)
+        row, expired = queue.next_row(0.020, idle_replicas=1)
+        assert row is not None
+        assert (expired == [late], row.entries[0] is late) == (is_dropped, not is_dropped)
+
+    def test_all_but_the_last_are_dropped_where_all_would_be_late(self) -> None:
+        queue = make_queue()
+        *others, last = offer(queue, 5, 5, 5, deadline=1.0)
+        row, expired = queue.next_row(0.9995, idle_replicas=1)
+        assert expired == others
+        assert row is not None
+        assert row.entries == [last]
 
 
 class TestEntriesThatEnd:
@@ -407,6 +542,7 @@ class TestWhatIsSeenFromOutside:
         assert repr(entry(5, is_bulk=True)) == "<Entry 5 tokens, waiting, bulk>"
 
 
+LONGEST_ROW_S = SECONDS[64] + HOST_SECONDS
 LENGTHS = st.integers(1, 64)
 OPERATIONS = st.one_of(
     st.tuples(st.just("single"), LENGTHS, st.floats(0.0, 0.1)),
@@ -448,7 +584,7 @@ def test_whatever_happens_the_books_balance(
         else:
             before = waiting()
             row, expired = queue.next_row(now, idle_replicas=arguments[0])
-            assert all(now >= each.deadline for each in expired)
+            assert all(now + LONGEST_ROW_S >= each.deadline for each in expired)
             ended += expired
             if row is None:
                 assert all(now >= each.deadline for each in before)
@@ -457,7 +593,7 @@ def test_whatever_happens_the_books_balance(
                 assert total <= row.bucket
                 assert len(row.entries) <= segments(row.bucket)
                 assert all(now < each.deadline for each in row.entries)
-                in_turn = [each for each in sorted(before, key=lambda each: each.is_bulk) if now < each.deadline]
+                in_turn = [each for each in sorted(before, key=lambda each: each.is_bulk) if each not in expired]
                 assert row.entries == in_turn[: len(row.entries)]
                 ended += row.entries
         assert len(queue) == len(waiting())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from app.stages import Stages
 pytestmark = pytest.mark.anyio
 
 BODY = b'{"query": "red shoes"}'
-Answering = Callable[[IntentRequest], Awaitable[Answer]]
+Answering = Callable[[IntentRequest, float], Awaitable[Answer]]
 
 
 class FakeTransport:
@@ -53,6 +54,7 @@ class Exchange:
         *pieces: bytes,
         headers: tuple[tuple[bytes, bytes], ...] = (),
         log_queries: bool = False,
+        read_at: float | None = None,
     ) -> None:
         self.connection = FakeConnection()
         self.sent: list[Any] = []
@@ -69,12 +71,14 @@ class Exchange:
             is_draining=lambda: self.is_draining,
             log_queries=log_queries,
         )
-        self._scope = {
+        self._scope: dict[str, Any] = {
             "type": "http",
             "method": "POST",
             "headers": list(headers),
             "query_intent.connection": self.connection,
         }
+        if read_at is not None:
+            self._scope["query_intent.read_at"] = read_at
 
     async def run(self) -> Exchange:
         await self._handler(self._scope, self._receive, self._send)
@@ -103,17 +107,17 @@ class Exchange:
         return json.loads(self.sent[1]["body"])
 
 
-async def echo(request: IntentRequest) -> Answer:
+async def echo(request: IntentRequest, waited_s: float) -> Answer:
     return Answer({"query": request.query}, Stages(0.001, 0.002, 0.003), "model")
 
 
-async def never(request: IntentRequest) -> Answer:
+async def never(request: IntentRequest, waited_s: float) -> Answer:
     await asyncio.get_running_loop().create_future()
     raise AssertionError("unreachable")
 
 
 def raising(error: Exception) -> Answering:
-    async def fail(request: IntentRequest) -> Answer:
+    async def fail(request: IntentRequest, waited_s: float) -> Answer:
         raise error
 
     return fail
@@ -136,6 +140,23 @@ async def test_an_answer_is_sent_with_its_stages_and_observed_once() -> None:
     (seen,) = exchange.observed
     assert (seen["route"], seen["status"], seen["source"]) == ("/v1/intent", 200, "model")
     assert seen["stages"].total > 0
+
+
+@pytest.mark.parametrize(("read_at", "waited_s"), [(lambda: time.perf_counter() - 5.0, 5.0), (lambda: None, 0.0)])
+async def test_what_a_request_waited_for_the_event_loop_counts(
+    read_at: Callable[[], float | None], waited_s: float
+) -> None:
+    """Its time runs from when it had been read, where the connection says when that was."""
+    seen: list[float] = []
+
+    async def answer(request: IntentRequest, waited_s: float) -> Answer:
+        seen.append(waited_s)
+        return await echo(request, waited_s)
+
+    exchange = await Exchange(answer, read_at=read_at()).run()
+
+    assert waited_s <= seen[0] < waited_s + 1.0
+    assert exchange.observed[0]["stages"].total >= seen[0]
 
 
 async def test_while_draining_a_reply_says_close() -> None:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+from app.tools.arrivals import Span
+from app.tools.load.plan import plan_steps
+from app.tools.load.run import run
+from app.tools.load.target import Target
 from benchmarks.raw_http import Connection, Reply, post
 from tests.app.service.bundles import LONG_QUERY
+from tests.app.service.conftest import Start
 from tests.app.service.running import RunningService, wait_until
 
 FILLS_A_ROW = post("/v1/intent", {"query": LONG_QUERY})
@@ -62,6 +70,33 @@ def test_a_query_that_would_be_late_is_refused_at_once(slow_service: RunningServ
 
 def test_a_list_that_would_be_late_is_refused_whole(slow_service: RunningService, backlog: list[Connection]) -> None:
     assert_overloaded(slow_service.classify_list(["red shoes", "a"], timeout_ms=200))
+
+
+def test_a_query_has_its_time_from_when_it_was_read(slow_service: RunningService) -> None:
+    """The second of two in one packet waits for the first, which takes a row: nothing is left of its own time."""
+    rows = slow_service.total("rows_total")
+    with slow_service.connect() as client:
+        client.send(FILLS_A_ROW + post("/v1/intent", {"query": "red shoes", "timeout_ms": 50}))
+
+        assert client.reply().status == 200
+        assert_overloaded(client.reply())
+    wait_until(lambda: slow_service.total("rows_total") == rows + 1)
+
+
+def test_past_saturation_nearly_all_who_are_let_in_are_answered(start: Start, one_bucket_bundle: Path) -> None:
+    """F29, F30: four times what rows of 20 ms can take. Far from sharp, since the machine may be busy."""
+    service = start(bundle=one_bucket_bundle, null_ms=20, replicas=1, timeout_ms=200).wait_ready()
+    target = Target.parse("http://{}:{}/v1/intent".format(*service.traffic))
+    plan = plan_steps("poisson", [Span(3.0, 4 / 0.020)], warmup_s=0.0, seed=0, burst_factor=1)
+    request = target.encode(json.dumps({"query": LONG_QUERY}).encode())
+
+    recording = run(plan, [request] * len(plan), target, connections=256, timeout_s=30)
+    statuses = Counter(recording.status.tolist())
+
+    assert set(statuses) <= {200, 429, 504}
+    assert statuses[200] >= 0.7 * 3.0 / 0.020
+    assert statuses[504] <= 0.3 * statuses[200]
+    assert service.total("rows_total") <= 1.2 * statuses[200]
 
 
 def test_single_queries_go_ahead_of_a_list(slow_service: RunningService) -> None:

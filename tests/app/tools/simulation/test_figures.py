@@ -24,7 +24,7 @@ def test_goodput_counts_answers_within_the_objective_and_percentiles_all_answers
     found = Simulation(deployment(slo_s=0.013), one_query_a_row(t8=6.0), THREE_AND_ONE, seed=0).run()
     assert found.rate == 2.0
     assert found.within_slo_share == 0.75
-    assert found.goodput == 1.5
+    assert (found.answered, found.goodput) == (2.0, 1.5)
     assert found.p50_ms == pytest.approx(9.0)
     assert found.p99_ms == pytest.approx(18.0, abs=0.2)
     assert found.p99_9_ms == pytest.approx(18.0, abs=0.02)
@@ -34,6 +34,17 @@ def test_without_an_answer_there_is_no_percentile() -> None:
     found = Simulation(deployment(timeout_s=0.001), one_query_a_row(t8=6.0), at(1.0, 2.0), seed=0).run()
     assert found.p50_ms is found.p99_ms is found.p99_9_ms is None
     assert found.goodput == 0
+
+
+def test_what_retries_make_of_it_after_the_last_arrival_is_no_rate_at_this_load() -> None:
+    """Of three at once one runs, one waits, and there is no room for the third."""
+    once, again = (
+        Simulation(deployment(queue_tokens=8), one_query_a_row(t8=6.0), at(1.0, 1.0, 1.0), seed=0, retries=each).run()
+        for each in (0, 5)
+    )
+    assert (once.rejected_share, again.rejected_share) == pytest.approx((1 / 3, 0.0), abs=1e-6)
+    assert once.answered == again.answered == 2.0
+    assert (once.attempts, again.attempts) == pytest.approx((1.0, 4 / 3), abs=1e-3)
 
 
 def test_it_tells_how_full_rows_were_and_how_much_of_the_capacity_was_asked_for() -> None:

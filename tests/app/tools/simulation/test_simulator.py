@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.tools.arrivals import Law
 from app.tools.simulation.figures import Figures
 from app.tools.simulation.row_times import RowTimes
 from app.tools.simulation.simulator import Simulation
@@ -17,18 +18,23 @@ from app.tools.simulation.worker import Ending
 from app.tools.simulation.workload import Traffic, Workload
 from tests.app.tools.simulation.scenarios import PRODUCTS, Alternately, at, deployment, one_query_a_row, poisson
 
+THREE_MS = RowTimes.stated("3")
 ONE_MS = one_query_a_row(t8=1.0)
 SIXTEEN_CORES = {"workers": 4, "replicas": 4, "request_s": 100e-6, "row_s": 100e-6, "timeout_s": 0.1}
 
 
-def simulate(workload: Workload, row_times: RowTimes = ONE_MS, *, seed: int = 0, **changes: Any) -> Simulation:
-    simulation = Simulation(deployment(**changes), row_times, workload, seed=seed)
+def simulate(
+    workload: Workload, row_times: RowTimes = ONE_MS, *, seed: int = 0, retries: int = 0, **changes: Any
+) -> Simulation:
+    simulation = Simulation(deployment(**changes), row_times, workload, seed=seed, retries=retries)
     simulation.run()
     return simulation
 
 
-def figures(workload: Workload, row_times: RowTimes = ONE_MS, *, seed: int = 0, **changes: Any) -> Figures:
-    return Simulation(deployment(**changes), row_times, workload, seed=seed).run()
+def figures(
+    workload: Workload, row_times: RowTimes = ONE_MS, *, seed: int = 0, retries: int = 0, **changes: Any
+) -> Figures:
+    return Simulation(deployment(**changes), row_times, workload, seed=seed, retries=retries).run()
 
 
 class TestAgainstQueueingTheory:
@@ -118,22 +124,98 @@ class TestWhatNeverHappens:
         for fewer, more in itertools.pairwise(found):
             assert fewer.p99_ms is not None
             assert more.p99_ms is not None
-            assert more.p99_ms <= 1.01 * fewer.p99_ms
+            assert more.p99_ms <= max(1.01 * fewer.p99_ms, 100.0)  # past saturation all are near the deadline
             assert more.goodput >= fewer.goodput
+            assert more.answered >= fewer.answered
 
 
 class TestOverload:
-    @pytest.mark.xfail(reason="admission counts on full rows and leaves out the one that runs: what it lets in expires")
+    """Past what rows of 64 tokens in 3 ms can compute of queries of 8."""
+
+    CAPACITY = 64 / 8 / 0.003
+
+    def overload(
+        self, load: float, row_times: RowTimes = THREE_MS, *, law: Law = "poisson", **changes: Any
+    ) -> Simulation:
+        replicas = changes.get("replicas", 1)
+        rate = load * replicas * self.CAPACITY
+        workload = Traffic(law, None, Alternately(8), int(2 * rate), 0).workload(rate)  # for two seconds
+        return simulate(workload, row_times, **changes)
+
+    def answered(self, simulation: Simulation, **changes: Any) -> float:
+        """Of what could be computed meanwhile, the share that was in time."""
+        share = (simulation.endings == Ending.ANSWERED).sum() / (2 * changes.get("replicas", 1) * self.CAPACITY)
+        return float(share)
+
     def test_at_three_times_what_can_be_computed_nearly_as_much_is_answered(self) -> None:
-        capacity = 64 / 8 / 0.003
-        workload = poisson(3 * capacity, requests=8000, lengths=Alternately(8))
-        found = figures(workload, RowTimes.stated("3"), timeout_s=0.1)
-        assert (1 - found.rejected_share - found.expired_share) * found.rate >= 0.9 * capacity
+        workload = poisson(3 * self.CAPACITY, requests=8000, lengths=Alternately(8))
+        found = figures(workload, THREE_MS, timeout_s=0.1)
+        assert (1 - found.rejected_share - found.expired_share) * found.rate >= 0.9 * self.CAPACITY
+
+    @pytest.mark.parametrize("load", [1.2, 3.0, 5.0])
+    @pytest.mark.parametrize("timeout_s", [0.02, 0.1, 0.4])
+    @pytest.mark.parametrize("replicas", [1, 2])
+    def test_nor_does_it_matter_by_how_much_or_how_long_callers_wait(
+        self, load: float, timeout_s: float, replicas: int
+    ) -> None:
+        found = self.overload(load, timeout_s=timeout_s, replicas=replicas)
+        assert self.answered(found, replicas=replicas) >= 0.9
+        assert (found.endings == Ending.EXPIRED).mean() <= 0.01
+
+    def test_nor_do_bursts_make_a_difference(self) -> None:
+        found = self.overload(3.0, law="bursty", timeout_s=0.1)
+        assert self.answered(found) >= 0.9
+        assert (found.endings == Ending.EXPIRED).mean() <= 0.01
+
+    def test_nor_rows_that_take_now_half_and_now_twice_as_long(self) -> None:
+        chance = np.random.default_rng(0)
+        row_times = RowTimes({64: 0.003}, {0.0: {64: (0.003 * chance.lognormal(-0.18, 0.6, 400)).tolist()}}, 64)
+        found = self.overload(3.0, row_times, timeout_s=0.02)
+        assert self.answered(found) >= 0.9
+        assert (found.endings == Ending.EXPIRED).mean() <= 0.06
+
+    def test_nor_a_table_that_was_half_as_long_at_the_start(self) -> None:
+        row_times = RowTimes({64: 0.0015}, {0.0: {64: [0.003]}}, 64)
+        found = self.overload(3.0, row_times, timeout_s=0.1)
+        assert self.answered(found) >= 0.85
+        assert (found.endings == Ending.EXPIRED).mean() <= 0.05
+
+    def test_no_answer_is_late_and_hardly_a_row_is_spent_on_what_would_be(self) -> None:
+        found = self.overload(3.0, timeout_s=0.1)
+        is_answered = found.endings == Ending.ANSWERED
+        assert found.latencies_s[is_answered].max() <= 0.1
+        ran = sum(worker.row_queries for worker in found.workers)
+        assert ran <= 1.01 * is_answered.sum()
+
+    def test_who_is_refused_hears_at_once(self) -> None:
+        found = self.overload(3.0, timeout_s=0.1)
+        is_rejected = found.endings == Ending.REJECTED
+        assert is_rejected.mean() > 0.6
+        assert found.latencies_s[is_rejected].max() == 0.0
+
+    def test_replies_that_wait_for_a_busy_event_loop_are_not_late_either(self) -> None:
+        """A row in 3 ms costs the loop 1.5, and what it is asked for takes 4 tenths of its time."""
+        found = self.overload(3.0, timeout_s=0.02, request_s=0.4 / 3 / self.CAPACITY, row_s=0.0015)
+        assert self.answered(found) >= 0.9
+        assert np.percentile(found.latencies_s[found.endings == Ending.ANSWERED], 99) <= 0.0205
+
+    @pytest.mark.parametrize("timeout_s", [0.05, 0.1])
+    def test_below_saturation_nobody_is_refused(self, timeout_s: float) -> None:
+        found = self.overload(0.8, timeout_s=timeout_s)
+        assert set(found.endings.tolist()) == {Ending.ANSWERED}
+
+    def test_once_the_load_drops_everybody_is_answered(self) -> None:
+        chance = np.random.default_rng(0)
+        overload, calm = chance.uniform(0, 2, int(6 * self.CAPACITY)), chance.uniform(2, 4, int(self.CAPACITY))
+        found = simulate(at(*np.sort([*overload, *calm])), THREE_MS, timeout_s=0.1)
+        assert set(found.endings[found.sent_s > 2.1].tolist()) == {Ending.ANSWERED}
 
     def test_nobody_is_told_later_than_at_the_deadline(self) -> None:
-        found = simulate(poisson(8000, requests=8000), RowTimes.stated("3"), timeout_s=0.1)
+        """Not even where rows take ten times as long as the table says."""
+        row_times = RowTimes({64: 0.003}, {0.0: {64: [0.030]}}, 64)
+        found = self.overload(3.0, row_times, timeout_s=0.1)
         assert {Ending.REJECTED, Ending.EXPIRED} < set(found.endings.tolist())
-        assert found.latencies_s.max() == pytest.approx(0.1)
+        assert found.latencies_s.max() <= 0.1 + 1e-9
 
     def test_a_query_is_given_up_at_its_deadline_even_while_its_row_runs(self) -> None:
         found = simulate(at(1.0), one_query_a_row(t8=50.0), timeout_s=0.020)
@@ -144,6 +226,28 @@ class TestOverload:
         found = simulate(at(1.0, 1.001, 1.002, 1.003), one_query_a_row(t8=50.0), queue_tokens=16)
         assert found.endings.tolist() == [Ending.ANSWERED, Ending.ANSWERED, Ending.ANSWERED, Ending.REJECTED]
         assert found.latencies_s == pytest.approx([0.050, 0.099, 0.148, 0.0])
+
+
+class TestRetryStorms:
+    """F29: clients that were refused come back when they were told to."""
+
+    def test_all_who_came_at_once_are_answered_at_the_second_try(self) -> None:
+        """Half as much as can be computed comes all the time, and then twelve times what fits into the timeout."""
+        capacity = TestOverload.CAPACITY
+        chance = np.random.default_rng(0)
+        steady, storm = chance.uniform(0, 6, int(0.5 * capacity * 6)), chance.uniform(1, 1.001, int(1.2 * capacity))
+        found = simulate(at(*np.sort([*steady, *storm])), THREE_MS, timeout_s=0.1, retries=10)
+        assert (found.endings == Ending.ANSWERED).mean() >= 0.98
+        assert found.attempts.mean() <= 2.2
+        assert found.ended_s.max() <= 6.2
+
+    def test_as_much_is_answered_in_an_overload_of_which_all_comes_back(self) -> None:
+        capacity = TestOverload.CAPACITY
+        workload = poisson(3 * capacity, requests=int(12 * capacity), lengths=Alternately(8))
+        found = figures(workload, THREE_MS, timeout_s=0.1, retries=3)
+        assert found.answered >= 0.9 * capacity
+        assert found.expired_share <= 0.01
+        assert found.attempts <= 2.5
 
 
 class TestConnections:

@@ -15,6 +15,7 @@ FIGURES = Figures(
     p50_ms=3.7,
     p99_ms=4.6,
     p99_9_ms=5.0,
+    answered=15_995.0,
     goodput=15_990.0,
     within_slo_share=0.9991,
     rejected_share=0.01,
@@ -22,6 +23,7 @@ FIGURES = Figures(
     load=0.43,
     row_fill=0.44,
     queries_a_row=3.01,
+    attempts=1.0,
     replicas_busy=0.9,
     busiest_replicas=0.99,
     loops_busy=0.5,
@@ -43,7 +45,7 @@ def test_rows_are_shown_by_their_tokens() -> None:
 def test_a_line_has_a_figure_under_each_word_of_the_header() -> None:
     shown = line(FIGURES)
     assert shown.split() == [
-        *("16,000", "3.70", "4.60", "5.00", "15,990", "1%", "2%", "43%", "44%", "3.0", "99%", "61%")
+        *("16,000", "3.70", "4.60", "5.00", "15,995", "15,990", "1%", "2%", "43%", "44%", "3.0", "99%", "61%")
     ]
     assert len(shown) == len(HEADER)
 

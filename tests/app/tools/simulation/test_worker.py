@@ -30,7 +30,7 @@ def ends(row_times: RowTimes, *arrivals: float, tokens: int = 8, **changes: Any)
     timeline = Timeline()
     found: dict[int, tuple[float, Ending]] = {}
 
-    def note(entry: Entry, at: float, ending: Ending) -> None:
+    def note(entry: Entry, at: float, ending: Ending, retry_after_s: float | None = None) -> None:
         found[entry.index] = (round(at * 1e3, 6), ending)
 
     worker = make_worker(row_times, timeline, note, **changes)
@@ -65,7 +65,7 @@ def test_the_deadline_counts_from_when_the_loop_takes_a_request_up() -> None:
 
 def test_admission_counts_on_every_replica() -> None:
     def endings(replicas: int) -> list[Ending]:
-        found = ends(one_query_a_row(t8=4.0), 0, 0, 0, 0, timeout_s=0.0082, replicas=replicas)
+        found = ends(one_query_a_row(t8=4.0), 0, 0, 0, 0, timeout_s=0.013, replicas=replicas)
         return [ending for _, ending in found]
 
     assert endings(2) == [ANSWERED] * 4
@@ -73,8 +73,10 @@ def test_admission_counts_on_every_replica() -> None:
 
 
 def test_what_expires_while_it_waits_makes_room_for_others() -> None:
-    # The first keeps the replica busy; the second waits in a queue that has no room for a third, and expires in it.
-    found = ends(one_query_a_row(t8=50.0), 0, 0.1, 0.2, 25, queue_tokens=15, timeout_s=0.020)
+    # The first keeps the replica busy for far longer than the table says; the second waits in a queue that has no room
+    # for a third, and expires in it.
+    row_times = RowTimes({8: 0.004}, {0.0: {8: [0.050]}}, 8)
+    found = ends(row_times, 0, 0.1, 0.2, 25, queue_tokens=15, timeout_s=0.020)
     assert found == [(20, EXPIRED), (20.1, EXPIRED), (0.2, REJECTED), (45, EXPIRED)]
 
 
@@ -94,6 +96,15 @@ def test_the_table_follows_what_rows_take() -> None:
         timeline.at(number * 0.01, lambda now, n: worker.receive(now, tokens=8, number=n, connection=0), number)
     timeline.run()
     assert worker.queue.latency[8] == pytest.approx(0.003, rel=0.01)
+
+
+@pytest.mark.parametrize(("timeout_s", "ending"), [(0.013, REJECTED), (0.040, ANSWERED)])
+def test_the_queue_hears_how_late_replies_are(timeout_s: float, ending: Ending) -> None:
+    """A row takes 1 ms, and the loop 9 for each: nobody has time for that who has 13 for two rows."""
+    arrivals = [*range(0, 500, 10), 500, 500, 500]
+    found = ends(one_query_a_row(t8=1.0), *arrivals, row_s=0.009, timeout_s=timeout_s)
+    assert {each for _, each in found[:50]} == {ANSWERED}
+    assert found[-1][1] is ending
 
 
 def test_replicas_take_turns_so_that_each_pauses_between_its_rows() -> None:
