@@ -134,7 +134,7 @@ def test_top_k_bounds_the_intents_and_not_the_groups(service: RunningService, to
 
 @pytest.mark.parametrize("timeout_ms", [1, 10_000])
 def test_timeout_ms_is_accepted_at_its_limits(service: RunningService, timeout_ms: int) -> None:
-    assert service.classify("red shoes", timeout_ms=timeout_ms).status in (200, 504)
+    assert service.classify("red shoes", timeout_ms=timeout_ms).status in (200, 429, 504)
 
 
 def test_unknown_fields_are_ignored_and_counted(service: RunningService) -> None:
