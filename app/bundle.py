@@ -27,12 +27,14 @@ EMBEDDINGS = "embeddings.safetensors"
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """A part of a manifest: what isn't known is refused."""
+
     # protected_namespaces: pydantic would otherwise warn about fields that start with "model".
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
-class Label(_Strict):
+class Label(Strict):
     """One class: its name on the wire, what it means in a sentence, and the group that pages switch on."""
 
     name: Annotated[str, Field(min_length=1)]
@@ -40,14 +42,14 @@ class Label(_Strict):
     group: Annotated[str, Field(min_length=1)]
 
 
-class GoldenQuery(_Strict):
+class GoldenQuery(Strict):
     """A query with the probabilities (one a label) that the fp32 reference gave it when the bundle was made."""
 
     query: Annotated[str, Field(min_length=1)]
     probabilities: list[Probability]
 
 
-class Manifest(_Strict):
+class Manifest(Strict):
     """``bundle.json``."""
 
     format: Literal[1] = 1
@@ -90,7 +92,7 @@ class Manifest(_Strict):
         return list(dict.fromkeys(label.group for label in self.labels))
 
 
-class TargetManifest(_Strict):
+class TargetManifest(Strict):
     """``TARGET/target.json``: what was compiled, by what, and how far its answers may be from the reference."""
 
     target: Annotated[str, Field(pattern=r"^[a-z0-9]+$")]
@@ -114,7 +116,7 @@ class Bundle:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.manifest = _read_json(path / MANIFEST, Manifest)
+        self.manifest = read_json(path / MANIFEST, Manifest)
         self.digest = sha256(path / MANIFEST)
         if self.manifest.normaliser != NORMALISER_VERSION:
             raise BundleError(
@@ -142,7 +144,7 @@ class Bundle:
                 f"bundle {self.path}: has no target {name!r}, only {', '.join(self.targets) or 'none'}; "
                 f"make it with: query-intent compile --target {name}"
             )
-        target = _read_json(self.path / name / TARGET_MANIFEST, TargetManifest)
+        target = read_json(self.path / name / TARGET_MANIFEST, TargetManifest)
         if target.buckets[-1] < self.manifest.max_tokens:
             raise BundleError(
                 f"bundle {self.path}, target {name}: largest bucket {target.buckets[-1]} is under "
@@ -199,10 +201,11 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-_M = TypeVar("_M", Manifest, TargetManifest)
+_M = TypeVar("_M", bound=Strict)
 
 
-def _read_json(path: Path, model: type[_M]) -> _M:
+def read_json(path: Path, model: type[_M]) -> _M:
+    """The manifest at ``path``, checked. Raises ``BundleError`` naming the file and the first field that is wrong."""
     try:
         return model.model_validate_json(path.read_bytes())
     except OSError as error:

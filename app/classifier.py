@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from app.batching.pool import ReplicaPool
 from app.batching.request import Outcome
@@ -16,7 +16,7 @@ from app.tokenization import Tokenizer, Tokens
 
 QUERIES_A_TURN = 16  # of a list, tokenised before others get their turn: well under a millisecond
 
-Source = Literal["model", "cache", "override"]
+Source = Literal["model", "cache", "override", "fallback"]
 # What the cache did for a query: it had the answer, it had not, or somebody was having it computed already.
 CacheResult = Literal["hit", "miss", "joined"]
 
@@ -37,6 +37,22 @@ class Prediction(NamedTuple):
     queue_s: float = 0.0
     inference_s: float = 0.0
     cache: CacheResult | None = None
+
+
+class Classifies(Protocol):
+    """From text to ranked intents, with or without what may stand before the model or behind it."""
+
+    def can_classify(self, query: str) -> bool:
+        """Whether anything of this query is visible."""
+        ...
+
+    async def classify(self, query: str, *, timeout_s: float) -> Prediction:
+        """The answer for one query, within ``timeout_s`` of now. Raises ``InvalidField`` for a blank one."""
+        ...
+
+    async def classify_list(self, queries: Sequence[str], *, timeout_s: float) -> list[Prediction]:
+        """The answers for a list, in order; single queries go ahead of it."""
+        ...
 
 
 class Classifier:

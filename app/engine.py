@@ -15,12 +15,14 @@ from app.batching.queue import BatchQueue
 from app.batching.replica import FinishedRow, Replica
 from app.bundle import TOKENIZER, Bundle, TargetManifest
 from app.cache import AnswerCache
-from app.classifier import Classifier
+from app.classifier import Classifier, Classifies
+from app.fallback import Fallback, has_fallback
+from app.fallback_classifier import FallbackClassifier
 from app.golden import GoldenCheck
 from app.overrides import Overrides
 from app.packing import RowBuffers, max_segments
 from app.priors import group_thresholds, log_shift, read_priors
-from app.ranking import Ranker
+from app.ranking import Ranker, Thresholds
 from app.sharing import SharingClassifier
 from app.tokenization import Tokenizer
 
@@ -35,8 +37,9 @@ class Engine:
 
     ``slo_s`` bounds a row and ``queue_tokens`` what may wait; a row takes ``null_ms`` on the null target. ``priors``
     is a file of the deployment's label shares and ``overrides`` a table that goes before the model. With
-    ``cache_bytes`` answers are kept for ``cache_ttl_s`` and identical queries in flight share a computation. ``on_row``
-    and ``on_cancelled`` are the pool's, ``on_lookup`` and ``on_shared`` the ``SharingClassifier``'s. Raises
+    ``cache_bytes`` answers are kept for ``cache_ttl_s`` and identical queries in flight share a computation. With
+    ``fallback`` the bundle's own, where it has one, answers single queries that the model can't in time. ``on_row`` and
+    ``on_cancelled`` are the pool's, ``on_lookup`` and ``on_shared`` the ``SharingClassifier``'s. Raises
     ``BundleError`` when the bundle has no such target and ``SettingsError`` for a file that is wrong.
     """
 
@@ -53,6 +56,7 @@ class Engine:
         overrides: Path | None = None,
         cache_bytes: int = 0,
         cache_ttl_s: float = math.inf,
+        fallback: bool = False,
         on_row: Callable[[FinishedRow], None] = lambda _: None,
         on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
         on_lookup: Callable[[bool], None] = lambda _is_hit: None,
@@ -67,12 +71,11 @@ class Engine:
         self._null_ms = null_ms
         self._embeddings = bundle.embeddings()
         self.priors = read_priors(priors, training=manifest.label_priors) if priors is not None else None
-        self.group_thresholds = manifest.group_thresholds
+        by_group = manifest.group_thresholds
         if self.priors is not None:
             groups = {label.name: label.group for label in manifest.labels}
-            self.group_thresholds = group_thresholds(
-                manifest.group_thresholds, groups, self.priors, training=manifest.label_priors
-            )
+            by_group = group_thresholds(by_group, groups, self.priors, training=manifest.label_priors)
+        self.thresholds = Thresholds(manifest.abstain_threshold, by_group)
         self._tokenizer = Tokenizer(
             bundle.path / TOKENIZER, max_tokens=manifest.max_tokens, vocabulary=len(self._embeddings.word)
         )
@@ -84,9 +87,11 @@ class Engine:
         override = self.overrides.get if self.overrides is not None else lambda _text: None
         self.cache = self._make_cache(cache_bytes, cache_ttl_s) if cache_bytes else None
         if self.cache is None:
-            self.classifier = Classifier(self._tokenizer, self.pool, max_tokens=manifest.max_tokens, override=override)
+            classifier: Classifies = Classifier(
+                self._tokenizer, self.pool, max_tokens=manifest.max_tokens, override=override
+            )
         else:
-            self.classifier = SharingClassifier(
+            classifier = SharingClassifier(
                 self._tokenizer,
                 self.pool,
                 self.cache,
@@ -95,6 +100,10 @@ class Engine:
                 on_lookup=on_lookup,
                 on_shared=on_shared,
             )
+        self.fallback = self._read_fallback() if fallback else None
+        if self.fallback is not None:
+            classifier = FallbackClassifier(classifier, self.fallback.answer, max_tokens=manifest.max_tokens)
+        self.classifier = classifier
 
     async def open(self) -> None:
         """Load, prove and warm every replica. Raises ``StartError`` with what kept one from it."""
@@ -133,6 +142,15 @@ class Engine:
             intents=[label.name for label in manifest.labels],
             groups=manifest.groups,
         )
+
+    def _read_fallback(self) -> Fallback | None:
+        if has_fallback(self._bundle):
+            return Fallback(self._bundle, priors=self.priors)
+        logger.warning(
+            "the bundle has no fallback: a query that the model can't answer in time is refused",
+            extra={"make_it_with": "query-intent compile --target fallback"},
+        )
+        return None
 
     def _make_canary(self) -> GoldenCheck | None:
         if self.target.target == "null":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,17 @@ class Ranked(NamedTuple):
 
     intents: list[tuple[str, float]]
     groups: list[tuple[str, float]]
+
+
+class Thresholds(NamedTuple):
+    """The confidence that an answer must reach: its intent, and its group where that has one."""
+
+    intent: float
+    groups: Mapping[str, float]
+
+    def are_reached(self, ranked: Ranked) -> bool:
+        (_, confidence), (group, group_confidence) = ranked.intents[0], ranked.groups[0]
+        return confidence >= self.intent and group_confidence >= self.groups.get(group, 0.0)
 
 
 class Ranker:

@@ -124,6 +124,11 @@ class Settings(BaseModel):
     overrides: Path | None = Field(
         None, description="A tsv of query and intent that goes before the model; read again when it changes."
     )
+    fallback: Literal["on", "off"] = Field(
+        "on",
+        description="Answer a single query that the model can't in time (overload, no replica) from the bundle's small "
+        "linear student; off refuses it (429, 503, 504).",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe records written.")
     log_queries: bool = Field(
         False, description="Write query text to error logs. It is personal data: off unless needed."

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from app.classifier import Classifier
+from app.classifier import Classifies
 from app.errors import Overloaded, QueryIntentError, SettingsError
 from app.tools.query_files import QueryFileError, read_file
 
@@ -41,7 +41,7 @@ def read_warm_queries(path: Path, *, limit: int, is_visible: Callable[[str], boo
 
 
 async def warm(
-    classifier: Classifier, queries: Sequence[str], *, clock: Callable[[], float] = time.perf_counter
+    classifier: Classifies, queries: Sequence[str], *, clock: Callable[[], float] = time.perf_counter
 ) -> None:
     """Have ``queries`` answered, and so cached, for ``LIMIT_S`` seconds at most; what can't be is left out."""
     started = said = clock()

@@ -36,8 +36,10 @@ def _thresholds(context: click.Context, parameter: click.Parameter, value: str) 
 
 @click.command("evaluate", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--checkpoint", type=Folder, help="Judge a checkpoint, in float32.")
-@click.option("--bundle", type=Folder, help="Judge a bundle's compiled target.")
-@click.option("--target", type=click.Choice(["cpu", "torch"]), help="Of the bundle. [default: the best it has]")
+@click.option("--bundle", type=Folder, help="Judge a bundle's compiled target, or its fallback.")
+@click.option(
+    "--target", type=click.Choice(["cpu", "torch", "fallback"]), help="Of the bundle. [default: the best it has]"
+)
 @click.option("--table", type=File, required=True, help="csv or jsonl of texts and labels.")
 @click.option("--split", "splits", multiple=True, metavar="NAME", help="May be repeated; all takes every row.")
 @click.option("--text-column", default="text", show_default=True)

@@ -25,6 +25,7 @@ from models.checkpoint import CheckpointError, Lineage, TrainingRecord, load_rec
 from models.data.table import TableError, digest, read_table
 from models.labels import OUTSIDE_LABEL
 from models.training.base import DEFAULT_BASE, find_base, load_base
+from models.training.confidence import REDIRECT_COST
 from models.training.recipe import Recipe
 from models.training.shown import shown
 from models.training.task import Task, make_task
@@ -190,7 +191,7 @@ def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tup
 @click.option(
     "--redirect-cost",
     type=click.FloatRange(0),
-    default=30.0,
+    default=REDIRECT_COST,
     show_default=True,
     help="What wrongly taking 1 % of the queries of --home-group costs, in per cent of another group's left at home.",
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.classifier import CacheResult, Classifier, Prediction
+from app.classifier import CacheResult, Classifies, Prediction
 from app.error_handlers import problem_document
 from app.errors import InvalidField
 from app.metrics import Metrics
+from app.ranking import Thresholds
 from app.routes.lean import Answer, LeanHandler, LeanRoute
 from app.schemas import IntentListReply, IntentListRequest, IntentReply, IntentRequest
 from app.stages import Stages
@@ -27,25 +28,26 @@ CACHE_STATUS: dict[CacheResult | None, Sequence[tuple[bytes, bytes]]] = {
 class IntentRoutes:
     """Both routes over one classifier.
 
-    ``model`` is the bundle's ``name@version``; a query that names no ``timeout_ms`` gets ``timeout_s`` seconds.
+    ``model`` is the bundle's ``name@version``; a query that names no ``timeout_ms`` gets ``timeout_s`` seconds. An
+    answer of the fallback has thresholds of its own.
     """
 
     def __init__(
         self,
-        classifier: Classifier,
+        classifier: Classifies,
         metrics: Metrics,
         *,
         model: str,
-        abstain_threshold: float,
-        group_thresholds: Mapping[str, float],
+        thresholds: Thresholds,
+        fallback_thresholds: Thresholds | None = None,
         timeout_s: float,
         max_queries: int,
     ) -> None:
         self._classifier = classifier
         self._metrics = metrics
         self._model = model
-        self._abstain_threshold = abstain_threshold
-        self._group_thresholds = group_thresholds
+        self._thresholds = thresholds
+        self._fallback_thresholds = fallback_thresholds or thresholds
         self._timeout_s = timeout_s
         self._max_queries = max_queries
 
@@ -125,11 +127,10 @@ class IntentRoutes:
     def _reply(self, query: str, prediction: Prediction, request: IntentRequest | IntentListRequest) -> dict[str, Any]:
         assert not isinstance(prediction.ranked, Exception)
         intents, groups = prediction.ranked
-        (intent, confidence), (group, group_confidence) = intents[0], groups[0]
+        (intent, confidence), (group, _) = intents[0], groups[0]
         self._metrics.observe_prediction(intent, confidence, prediction)
-        abstains = request.abstain and (
-            confidence < self._abstain_threshold or group_confidence < self._group_thresholds.get(group, 0.0)
-        )
+        thresholds = self._fallback_thresholds if prediction.source == "fallback" else self._thresholds
+        abstains = request.abstain and not thresholds.are_reached(prediction.ranked)
         return {
             "query": query,
             "intent": None if abstains else intent,

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from models.compiling.order import CompileError
+
 Probabilities = NDArray[np.float32]
 
 
@@ -52,6 +54,14 @@ def agreement(
         mean=float(np.abs(reference - target).mean()),
         disagreements=sorted(disagreements, key=lambda item: -item.margin),
     )
+
+
+def demand(found: Agreement, least: float) -> None:
+    """Raises ``CompileError`` unless the share ``least`` of the labels agrees."""
+    if found.labels < least:
+        raise CompileError(
+            f"{found.labels:.2%} of the labels agree with float32, {least:.2%} are asked for: nothing written"
+        )
 
 
 def largest_difference(reference: Probabilities, target: Probabilities) -> float:

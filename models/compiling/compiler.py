@@ -19,8 +19,11 @@ from app.bundle import (
     write_embeddings,
     write_manifest,
 )
+from app.fallback import FOLDER as FALLBACK
+from app.fallback import Fallback
 from models.compiling.agreement import Agreement, largest_difference
 from models.compiling.draft import draft
+from models.compiling.fallback import FallbackMaker
 from models.compiling.golden import choose_golden
 from models.compiling.order import CompileError, Order, Queries
 from models.compiling.reference import Reference
@@ -33,7 +36,7 @@ SAME_CHECKPOINT = 1e-4
 
 
 def compile_bundle(source: Source, order: Order, queries: Queries, place: Path, summary: Summary) -> Agreement:
-    """Make the bundle at ``place``, or put a target into it; either whole or not at all.
+    """Make the bundle at ``place``, or put a target or the fallback into it; either whole or not at all.
 
     Raises ``CompileError``, ``CalibrationError``, ``BundleError`` or ``BackendError``; then ``place`` is as it was.
     """
@@ -55,14 +58,27 @@ def compile_bundle(source: Source, order: Order, queries: Queries, place: Path, 
             shutil.copyfile(source.tokenizer, folder / TOKENIZER)
             write_embeddings(folder, word=reference.embeddings.word, position=reference.embeddings.position)
             (folder / EMBEDDINGS).chmod(0o644)  # safetensors writes for the owner alone; a container has another user
-        target, found = TargetMaker(source, order, reference, summary).make(
-            folder / order.target, queries, manifest.golden
-        )
-        (folder / order.target / TARGET_MANIFEST).write_text(target.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        if order.target == FALLBACK:
+            found = FallbackMaker(source, order, reference, summary).make(folder / FALLBACK, queries)
+        else:
+            target, found = TargetMaker(source, order, reference, summary).make(
+                folder / order.target, queries, manifest.golden
+            )
+            text = target.model_dump_json(indent=1) + "\n"
+            (folder / order.target / TARGET_MANIFEST).write_text(text, encoding="utf-8")
         write_manifest(folder, manifest)
-        Bundle(folder).target(order.target)  # what is released has been read back
-    summary.note(f"{place}: {manifest.name}@{manifest.version}, target {order.target} written")
+        _read_back(folder, order.target)
+    summary.note(f"{place}: {manifest.name}@{manifest.version}, {order.target} written")
     return found
+
+
+def _read_back(folder: Path, target: str) -> None:
+    """What is released can be loaded."""
+    bundle = Bundle(folder)
+    if target == FALLBACK:
+        Fallback(bundle)
+    else:
+        bundle.target(target)
 
 
 def _without_calibration(queries: Queries, summary: Summary) -> Queries:
@@ -73,7 +89,8 @@ def _without_calibration(queries: Queries, summary: Summary) -> Queries:
         raise CompileError("every held-out query is a calibration query: nothing is left to compare on")
     if shared := len(queries.holdout) - len(holdout):
         summary.note(f"{shared} held-out queries are calibration queries, and left out")
-    return queries._replace(holdout=holdout)
+    labelled = [query for query in queries.labelled if query.text not in seen]
+    return queries._replace(holdout=holdout, labelled=labelled)
 
 
 def _new_manifest(source: Source, order: Order, reference: Reference, golden: Sequence[str]) -> Manifest:

@@ -11,17 +11,23 @@ class CompileError(ValueError):
     """The target isn't good enough or doesn't belong into the bundle; the message says by how much."""
 
 
+class LabelledQuery(NamedTuple):
+    text: str
+    label: str
+
+
 class Queries(NamedTuple):
-    """Normalised queries by what they're for."""
+    """Normalised queries by what they're for; only a fallback's confidence is fitted on ``labelled`` ones."""
 
     calibration: Sequence[str]
     holdout: Sequence[str]
     golden: Sequence[str]  # empty: chosen from ``holdout``
+    labelled: Sequence[LabelledQuery] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One target. ``name`` and ``version`` are a new bundle's; one that exists keeps its own."""
+    """One target, or the fallback. ``name`` and ``version`` are a new bundle's; one that exists keeps its own."""
 
     target: str
     buckets: list[int]

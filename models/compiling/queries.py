@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 from app.text import normalise
 from app.tools.query_files import QueryFileError, Row, read_file
+from models.compiling.order import LabelledQuery
+from models.data.table import read_table
 
 Split = Literal["train", "other"]
 
@@ -29,6 +32,19 @@ def read_queries(path: Path, *, column: str | None = None, max_tokens: int, spli
     if not queries:
         raise QueriesError(f"{path}: holds no queries")
     return list(queries)
+
+
+def read_labelled(
+    path: Path, labels: Sequence[str], *, column: str | None = None, max_tokens: int
+) -> list[LabelledQuery]:
+    """The rows of a table with one of ``labels``: of the split that confidence is fitted on, or all where none has one.
+
+    Raises ``TableError`` when ``path`` is no table of texts and labels.
+    """
+    rows = read_table(path, text_column=column or "text", max_tokens=max_tokens)
+    splits = {row.split for row in rows}
+    wanted = next((split for split in ("development", "validation") if split in splits), "")
+    return [LabelledQuery(row.text, row.label) for row in rows if row.split == wanted and row.label in labels]
 
 
 def _is_in(row: Row, split: Split) -> bool:

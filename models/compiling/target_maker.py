@@ -13,7 +13,7 @@ import numpy as np
 from app.backends.base import Model
 from app.bundle import GoldenQuery, TargetManifest
 from app.packing import RowBuffers
-from models.compiling.agreement import Agreement, agreement, largest_difference
+from models.compiling.agreement import Agreement, agreement, demand, largest_difference
 from models.compiling.calibration import calibration_rows, choose
 from models.compiling.order import CompileError, Order, Queries
 from models.compiling.reference import Reference
@@ -86,11 +86,7 @@ class TargetMaker:
             actual = predictor.probabilities(self._reference.encode(texts))
             found = agreement(texts, self._reference.labels, expected, actual)
         self._summary.agreement(found)
-        if found.labels < self._order.min_agreement:
-            raise CompileError(
-                f"{found.labels:.2%} of the labels agree with float32, {self._order.min_agreement:.2%} are asked for: "
-                "nothing written"
-            )
+        demand(found, self._order.min_agreement)
         return found
 
     def _golden_difference(self, model: Model, golden: Sequence[GoldenQuery]) -> float:

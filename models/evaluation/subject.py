@@ -14,6 +14,8 @@ from app.backends import make_backend
 from app.bundle import MANIFEST, TOKENIZER, Bundle, Label
 from app.engine import TARGETS
 from app.errors import BundleError
+from app.fallback import FOLDER as FALLBACK
+from app.fallback import Fallback
 from app.ranking import Ranker
 from app.tokenization import Tokenizer
 from models.checkpoint import RECORD, CheckpointError, load_model, load_record
@@ -67,14 +69,18 @@ def find_subject(where: str) -> Subject:
 
 
 def bundle_subject(folder: Path, target: str | None = None) -> Subject:
-    """A compiled target as the service runs it; without ``target`` the best that the bundle has.
+    """A compiled target, or the fallback, as the service runs it; without ``target`` the best that the bundle has.
 
     Raises ``BundleError`` when the bundle is damaged or has no such target.
     """
     bundle = Bundle(folder)
+    if target == FALLBACK:
+        return _fallback_subject(bundle)
     target = target or next((name for name in TARGETS if name in bundle.targets), next(iter(TARGETS)))
     if target not in TARGETS:
-        raise BundleError(f"bundle {folder}: target {target!r} can't be judged here, only {', '.join(TARGETS)}")
+        raise BundleError(
+            f"bundle {folder}: target {target!r} can't be judged here, only {', '.join([*TARGETS, FALLBACK])}"
+        )
     bundle.target(target)
     manifest = bundle.manifest
     return Subject(
@@ -114,6 +120,19 @@ def checkpoint_subject(folder: Path) -> Subject:
         source.group_thresholds,
         lambda: Reference(source).probabilities,
         source.assumed,
+    )
+
+
+def _fallback_subject(bundle: Bundle) -> Subject:
+    fallback = Fallback(bundle)
+    return Subject(
+        f"{bundle.path}:{FALLBACK} ({bundle.name})",
+        list(bundle.manifest.labels),
+        bundle.manifest.max_tokens,
+        bundle.manifest.label_priors,
+        fallback.manifest.abstain_threshold,
+        fallback.manifest.group_thresholds,
+        lambda: fallback.probabilities,
     )
 
 

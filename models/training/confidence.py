@@ -6,6 +6,9 @@ import numpy as np
 
 from models.training.scores import Floats, Ints, softmax
 
+# What wrongly taking 1 % of the home group's queries costs, in per cent of another group's left at home.
+REDIRECT_COST = 30.0
+
 _GOLDEN = (5**0.5 - 1) / 2
 
 

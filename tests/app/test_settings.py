@@ -25,6 +25,7 @@ def test_the_defaults_serve_the_shipped_bundle_on_this_machine_only() -> None:
     assert (settings.max_queries, settings.max_body_bytes, settings.max_list_body_bytes) == (128, 65_536, 1_048_576)
     assert (settings.keep_alive_s, settings.drain_delay_s) == (75, 0)
     assert settings.cache_bytes > 0
+    assert settings.fallback == "on"
     assert settings.log_queries is False
 
 
@@ -82,6 +83,7 @@ LIMITS: list[tuple[str, list[str], list[str]]] = [
     ("stall_timeout_s", ["0.1"], ["0", "inf"]),
     ("drain_delay_s", ["0", "20"], ["-1", "inf"]),
     ("drain_timeout_s", ["0"], ["-1", "inf"]),
+    ("fallback", ["on", "off"], ["", "true", "ON"]),
     ("log_level", ["debug", "info", "warning", "error"], ["loud", "INFO"]),
     ("log_queries", ["true", "false", "1", "0", "yes"], ["perhaps", ""]),
 ]

@@ -20,13 +20,17 @@ pytest.importorskip("nncf", reason="the cpu target needs NNCF")
 from safetensors.torch import load_file, save_file
 
 from app.bundle import Bundle, Manifest
+from app.fallback import Fallback
 from app.golden import GoldenCheck
 from app.packing import RowBuffers
 from app.ranking import Ranker
 from app.tokenization import Tokenizer
 from models.compile import command
+from models.compiling.queries import read_queries
+from models.compiling.student import teach
 from models.compiling.targets import cpu
 from models.compiling.targets import torch as torch_target
+from models.evaluate import command as evaluate_command
 from tests.tiny_models import LABELS, WORDS, save_checkpoint
 
 BACKENDS = {"cpu": cpu.backend, "torch": torch_target.backend}
@@ -212,6 +216,98 @@ def test_training_record_goes_into_the_manifest(workshop: Path, recorded: Path) 
     assert manifest.quality == {"test": {"macro_f1": 0.9}}
     assert manifest.lineage["base"] == "tiny"
     assert len(manifest.lineage["weights_sha256"]) == 64
+
+
+class TestFallback:
+    """``--target fallback``: a student of the checkpoint, put beside the bundle's targets."""
+
+    @pytest.fixture(autouse=True)
+    def few_phrases(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("models.compiling.fallback.PHRASES", 200)
+        monkeypatch.setattr("models.compiling.fallback.BUCKETS", 1 << 12)
+
+    @pytest.fixture
+    def table(self, workshop: Path) -> Path:
+        """Held-out pairs of words with their kind; in its split ``test`` the kinds are wrong."""
+        pairs = [(label, f"{one} {other}") for label, kind in WORDS.items() for one in kind for other in kind]
+        right = [f"{text},{label},validation" for label, text in pairs]
+        wrong = [f"{one} {two},{label},test" for label, one, two in zip(LABELS, "lsr", "osf", strict=True)]
+        (workshop / "table.csv").write_text("\n".join(["text,label,split", *right, *wrong]))
+        return workshop / "table.csv"
+
+    @pytest.fixture
+    def made(self, workshop: Path, compiled: Path, tmp_path: Path, table: Path) -> Path:
+        copy = shutil.copytree(compiled, tmp_path / "bundle")
+        result = run(workshop, copy, "fallback", holdout=table.name)
+        assert result.exit_code == 0, result.output
+        assert "of the groups agree" in result.output
+        return copy
+
+    def test_it_is_added_to_the_bundle_and_knows_what_the_checkpoint_does(self, compiled: Path, made: Path) -> None:
+        bundle = Bundle(made)
+        fallback = Fallback(bundle)
+        assert bundle.targets == Bundle(compiled).targets
+        assert bundle.manifest.golden == Bundle(compiled).manifest.golden
+        assert [fallback.answer(text).intents[0][0] for text in ("lamp desk", "song", "refund parcel")] == LABELS
+        assert fallback.manifest.agreement["labels"] > 0.9
+        assert fallback.manifest.agreement["groups"] == fallback.manifest.agreement["labels"]  # each is its own here
+        assert all((made / name).stat().st_mode & 0o444 == 0o444 for name in bundle.manifest.files)
+
+    def test_its_confidence_is_fitted_on_the_labels_of_validation(self, made: Path) -> None:
+        """Nearly all of them are right, so it is told to be sure."""
+        probabilities = Fallback(Bundle(made)).probabilities(["lamp desk", "song film", "refund parcel"])
+        assert probabilities.max(axis=1).min() > 0.95
+        assert Fallback(Bundle(made)).manifest.abstain_threshold > 0.5
+
+    def test_evaluate_judges_it_as_any_target(self, made: Path, table: Path) -> None:
+        options = ["--bundle", str(made), "--target", "fallback", "--table", str(table), "--split", "validation"]
+        result = CliRunner().invoke(evaluate_command, options)
+        assert result.exit_code == 0, result.output
+        report = json.loads(result.stdout)
+        assert report["model"] == f"{made}:fallback (tiny@1)"
+        assert report["scores"]["group_accuracy"]["value"] > 0.9
+
+    def test_no_held_out_query_is_learned_not_even_as_a_random_phrase(
+        self, workshop: Path, compiled: Path, tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        learned: list[str] = []
+
+        def spy(texts: Sequence[str], *lessons: Any, **options: Any) -> Any:
+            learned.extend(texts)
+            return teach(texts, *lessons, **options)
+
+        monkeypatch.setattr("models.compiling.fallback.teach", spy)
+        result = run(workshop, shutil.copytree(compiled, tmp_path / "bundle"), "fallback", holdout=table.name)
+        assert result.exit_code == 0, result.output
+        held_out = set(read_queries(table, max_tokens=32)) - set(
+            read_queries(workshop / "calibration.txt", max_tokens=32)
+        )
+        assert len(held_out) > 100
+        assert not held_out & set(learned)
+        assert {"lamp", "song", "refund"} <= set(learned)
+
+    def test_without_labels_that_the_model_has_nothing_is_written(
+        self, workshop: Path, compiled: Path, tmp_path: Path
+    ) -> None:
+        copy = shutil.copytree(compiled, tmp_path / "bundle")
+        (workshop / "outside.csv").write_text("text,label\nsong opera poem,outside\n")
+        (workshop / "seen.csv").write_text("text,label,split\nlamp,product,validation\nlamp desk mug,product,test\n")
+        none = "no held-out query has a label of the model's"
+        for holdout, said in (("outside.csv", none), ("seen.csv", none), ("holdout.txt", ".csv")):
+            result = run(workshop, copy, "fallback", holdout=holdout)
+            assert result.exit_code == 1
+            assert said in result.output
+        assert Bundle(copy).digest == Bundle(compiled).digest
+
+    def test_too_little_agreement_is_refused_where_it_is_asked_for(
+        self, workshop: Path, compiled: Path, tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("models.compiling.fallback.BUCKETS", 1)  # every n-gram is every other
+        copy = shutil.copytree(compiled, tmp_path / "bundle")
+        result = run(workshop, copy, "fallback", "--min-agreement", "0.9", holdout=table.name)
+        assert result.exit_code == 1
+        assert "90.00% are asked for: nothing written" in result.output
+        assert Bundle(copy).digest == Bundle(compiled).digest
 
 
 def refused(result: Result, bundle: Path, *said: str) -> None:

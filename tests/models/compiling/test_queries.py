@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from models.compiling.queries import QueriesError, read_queries
+from models.compiling.queries import QueriesError, read_labelled, read_queries
+from models.data.table import TableError
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -67,3 +68,31 @@ def test_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(QueriesError, match=r"q\.txt, line 1: can't be read"):
         read_queries(path, max_tokens=32)
+
+
+LABELS = ["product", "media"]
+
+
+ROWS = ("Lamp,product,train", "Song!,media,validation", "hola,outside,validation", "film,media,test")
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"), [((), [("song", "media")]), (("Mug,product,development",), [("mug", "product")])]
+)
+def test_labelled_queries_are_those_that_a_model_s_own_confidence_is_fitted_on(
+    tmp_path: Path, more: tuple[str, ...], expected: list[tuple[str, str]]
+) -> None:
+    path = write(tmp_path, "t.csv", "\n".join(["text,label,split", *ROWS, *more]))
+    assert read_labelled(path, LABELS, max_tokens=32) == expected
+
+
+def test_labelled_queries_of_a_table_without_splits_are_all(tmp_path: Path) -> None:
+    path = write(tmp_path, "t.csv", "query,label\nlamp,product\nsong,media\n")
+    assert read_labelled(path, LABELS, column="query", max_tokens=32) == [("lamp", "product"), ("song", "media")]
+
+
+def test_a_file_without_labels_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="no column 'label'"):
+        read_labelled(write(tmp_path, "t.csv", "text\nlamp\n"), LABELS, max_tokens=32)
+    with pytest.raises(TableError, match=r"ends in \.csv or \.jsonl"):
+        read_labelled(write(tmp_path, "q.txt", "lamp\n"), LABELS, max_tokens=32)

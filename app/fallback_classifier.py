@@ -1,0 +1,54 @@
+"""The path from text to ranked intents on which a shopper gets an answer also where the model is late."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from app.classifier import Classifies, Prediction
+from app.errors import DeadlineExceeded, NotReady, Overloaded
+from app.ranking import Ranked
+from app.text import is_cut, normalise
+
+# The model is given up so long before a query's deadline that the reply is still in time: the event loop's timers
+# count whole milliseconds, beside which the fallback's own time is nothing.
+RESERVE_S = 0.001
+
+
+class FallbackClassifier:
+    """Another classifier, but for the single queries that it can't answer in time: ``fallback`` gives their answer.
+
+    Lists wait or are refused, as they are without it: who sends one can send it again. So is a query on which
+    inference fails, which is a fault that nobody should paper over.
+    """
+
+    def __init__(
+        self,
+        classifier: Classifies,
+        fallback: Callable[[str], Ranked],
+        *,
+        max_tokens: int,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.can_classify = classifier.can_classify
+        self.classify_list = classifier.classify_list
+        self._classify = classifier.classify
+        self._fallback = fallback
+        self._max_tokens = max_tokens
+        self._clock = clock
+
+    async def classify(self, query: str, *, timeout_s: float) -> Prediction:
+        """Raises what the other one does, but neither ``Overloaded``, ``NotReady`` nor ``DeadlineExceeded``."""
+        started = self._clock()
+        try:
+            return await self._classify(query, timeout_s=timeout_s - RESERVE_S)
+        except (Overloaded, NotReady, DeadlineExceeded):
+            given_up = self._clock()
+            ranked = self._fallback(normalise(query, max_tokens=self._max_tokens))
+            return Prediction(
+                ranked,
+                "fallback",
+                truncated=is_cut(query, max_tokens=self._max_tokens),
+                queue_s=given_up - started,
+                inference_s=self._clock() - given_up,
+            )
