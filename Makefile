@@ -31,11 +31,13 @@ bench: $(VENV)/.dev ## What the service itself costs, and what latency the shipp
 
 install: $(VENV)/.dev ## Everything for developing, training and compiling
 
-lock: ## Pin what is shipped, with hashes
+lock: ## Pin what is shipped, with hashes, and the servers it is compared with
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/pip install -q uv
 	$(VENV)-lock/bin/uv pip compile -q --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
 	  --extra cpu --extra load pyproject.toml -o constraints/serve-cpu.txt
+	for peer in mosec litserve; do $(VENV)-lock/bin/uv pip compile -q --universal --python-version 3.10 --no-annotate \
+	  --no-header benchmarks/peers/$$peer.in -o benchmarks/peers/$$peer.txt; done
 	rm -rf $(VENV)-lock
 
 clean: ## Remove the environment and caches

@@ -29,11 +29,22 @@ SEQUENTIAL = 200
 
 
 def load(
-    url: str, rate: float, duration: float, queries: Path | None, seed: int, *, warmup: float = 2
+    url: str,
+    rate: float,
+    duration: float,
+    queries: Path | None,
+    seed: int,
+    *,
+    warmup: float = 2,
+    slo_p99_ms: float | None = None,
 ) -> dict[str, Any]:
-    """One run of ``query-intent load``; its JSON line."""
-    command = [sys.executable, "-m", "app.tools.load", "--url", f"{url}/v1/intent", "--rate", str(rate)]
+    """One run of ``query-intent load`` on a service, or on the whole path that a ``url`` has; its JSON line."""
+    if not urllib.parse.urlsplit(url).path:
+        url += "/v1/intent"
+    command = [sys.executable, "-m", "app.tools.load", "--url", url, "--rate", str(rate)]
     command += ["--duration", str(duration), "--warmup", str(warmup), "--seed", str(seed)]
+    if slo_p99_ms is not None:
+        command += ["--slo-p99-ms", str(slo_p99_ms)]
     if queries:
         command += ["--queries", str(queries)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
