@@ -96,7 +96,8 @@ def train(
     identity: dict[str, Any] = {"data": lineage.data_digest, "rows": task.digest, "base": str(base)}
     identity["labels"] = task.names
     identity["distillation"] = dataclasses.asdict(teaching) if teaching else None
-    fit = Fit(accelerator, model, tokenizer, recipe, state, identity, distillation=distillation, even=task.even)
+    unsure = identity["unsure"] = task.unsure(home.group if home else None)
+    fit = Fit(accelerator, model, tokenizer, recipe, state, identity, distillation=distillation, unsure=unsure)
     pairs = {name: (task.splits[name].texts, task.splits[name].targets) for name in ("train", "validation")}
     with shown(recipe, accelerator.is_main_process) as report:
         best = fit.run(pairs["train"], pairs["validation"], report)
@@ -187,7 +188,11 @@ def _layer_list(_: click.Context, __: click.Parameter, value: str | None) -> tup
     show_default=True,
     help="Of such a row in the loss; a row with a label has 1.",
 )
-@click.option("--home-group", metavar="GROUP", help="Its page is the default: the other groups get thresholds.")
+@click.option(
+    "--home-group",
+    metavar="GROUP",
+    help="Its page is the default: the other groups get thresholds, and rows outside its answer.",
+)
 @click.option(
     "--redirect-cost",
     type=click.FloatRange(0),
@@ -297,6 +302,8 @@ def command(
         )
         if out_of_scope_label is None and any(row.label == OUTSIDE_LABEL for row in rows):
             out_of_scope_label = OUTSIDE_LABEL
+        if "outside_weight" in given and out_of_scope_label is None:
+            raise click.UsageError("--outside-weight is of rows outside every label, and the table has none")
         task = make_task(
             rows,
             validation_share=validation_share,

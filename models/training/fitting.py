@@ -46,17 +46,17 @@ def class_weights(labels: Sequence[int], count: int, balance: float) -> torch.Te
 
 
 class LabelLoss(torch.nn.Module):
-    """Cross-entropy for texts that have a label; even uncertainty for those that have none.
+    """Cross-entropy for texts that have a label; uncertainty for those that have none.
 
-    Texts outside are taught the answer ``even`` [labels], the outlier exposure of Hendrycks, Mazeika & Dietterich
+    Texts outside are taught the answer ``unsure`` [labels], the outlier exposure of Hendrycks, Mazeika & Dietterich
     (2019): a model that has seen other languages and mere letters answered so stays unsure of those it has not seen.
     """
 
-    even: torch.Tensor
+    unsure: torch.Tensor
 
-    def __init__(self, weights: torch.Tensor, even: Sequence[float], recipe: Recipe) -> None:
+    def __init__(self, weights: torch.Tensor, unsure: Sequence[float], recipe: Recipe) -> None:
         super().__init__()
-        self.register_buffer("even", torch.tensor(even))
+        self.register_buffer("unsure", torch.tensor(unsure))
         self.outside_weight = recipe.outside_weight
         self.of_labels = torch.nn.CrossEntropyLoss(
             weight=weights, label_smoothing=recipe.label_smoothing, ignore_index=OUTSIDE, reduction="none"
@@ -65,8 +65,8 @@ class LabelLoss(torch.nn.Module):
     def forward(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Logits [n, labels] float32 and targets [n] int64 to the mean loss over the n texts."""
         of_labels: torch.Tensor = self.of_labels(logits, targets)  # 0 for texts outside
-        to_even = -(F.log_softmax(logits, dim=1) @ self.even) * (targets == OUTSIDE)
-        return (of_labels + self.outside_weight * to_even).mean()
+        to_unsure = -(F.log_softmax(logits, dim=1) @ self.unsure) * (targets == OUTSIDE)
+        return (of_labels + self.outside_weight * to_unsure).mean()
 
 
 def parameter_groups(model: PreTrainedModel, recipe: Recipe) -> list[dict[str, Any]]:
@@ -98,8 +98,8 @@ def _depth(name: str, layers: int) -> int:
 class Fit:
     """One training run, from its saved state if there is one.
 
-    ``state`` is the folder that the run may use between starts; it holds the last state and the best weights. ``even``
-    [labels] is the answer to texts outside every label, by default the same for each.
+    ``state`` is the folder that the run may use between starts; it holds the last state and the best weights.
+    ``unsure`` [labels] is the answer to texts outside every label, by default the same for each.
     """
 
     def __init__(
@@ -112,10 +112,10 @@ class Fit:
         identity: dict[str, Any],
         save_every_s: float = 120.0,
         distillation: Distillation | None = None,
-        even: Sequence[float] = (),
+        unsure: Sequence[float] = (),
     ) -> None:
         self.accelerator, self.tokenizer, self.recipe = accelerator, tokenizer, recipe
-        self.state, self.save_every_s, self.distillation, self.even = state, save_every_s, distillation, even
+        self.state, self.save_every_s, self.distillation, self.unsure = state, save_every_s, distillation, unsure
         model.get_input_embeddings().requires_grad_(recipe.train_embeddings)
         optimizer = torch.optim.AdamW(parameter_groups(model, recipe), lr=recipe.learning_rate)
         self.model, self.optimizer = accelerator.prepare(model, optimizer)
@@ -156,8 +156,8 @@ class Fit:
         texts, labels = train
         count = self.accelerator.unwrap_model(self.model).config.num_labels
         weights = class_weights(labels, count, recipe.balance)
-        even = self.even or [1 / count] * count
-        self.loss = LabelLoss(weights, even, recipe).to(self.accelerator.device)
+        unsure = self.unsure or [1 / count] * count
+        self.loss = LabelLoss(weights, unsure, recipe).to(self.accelerator.device)
         if self.distillation:
             self.distillation.read(Encoded(self.tokenizer, texts, recipe.max_tokens))
         encoded_validation = Encoded(self.tokenizer, validation[0], recipe.max_tokens)

@@ -13,6 +13,9 @@ from models.data.table import Row, TableError
 from models.labels import LABELS
 
 OUTSIDE = -1  # the target of a text that has none of the labels
+# Of the answer to such a text. More than half, since the temperature that is fitted afterwards moves confidence from
+# single labels to groups of many.
+HOME_SHARE = 0.6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,14 +33,17 @@ class Task:
     labels: tuple[LabelRecord, ...]
     splits: dict[str, Split]  # "train" and "validation" always, others as the table has them
 
-    @property
-    def even(self) -> list[float]:
+    def unsure(self, home: str | None = None) -> list[float]:
         """[labels] The answer of who knows nothing: every group alike, since pages switch on it, and in it each label.
 
-        Even over labels it would be help's, which has six of a shop's nine.
+        Even over labels it would be help's, which has six of a shop's nine. With a ``home`` group, whose page a shop
+        shows anyway, it is rather that one.
         """
         sizes = Counter(self.groups.values())
-        return [1 / len(sizes) / sizes[label.group] for label in self.labels]
+        shares = dict.fromkeys(sizes, 1 / len(sizes))
+        if home is not None:
+            shares = dict.fromkeys(sizes, (1 - HOME_SHARE) / (len(sizes) - 1)) | {home: HOME_SHARE}
+        return [shares[label.group] / sizes[label.group] for label in self.labels]
 
     @property
     def digest(self) -> str:

@@ -65,7 +65,10 @@ def test_rows_outside_every_label_are_learned_from_and_not_judged_on() -> None:
 
 def test_the_answer_of_who_knows_nothing_is_even_over_groups() -> None:
     grouped = [row.__class__(row.text, row.label, "g" if row.label != "c" else "h") for row in rows("a", "b", "c")]
-    assert make_task(grouped, validation_share=0.1, seed=1).even == [0.25, 0.25, 0.5]
+    task = make_task(grouped, validation_share=0.1, seed=1)
+
+    assert task.unsure() == [0.25, 0.25, 0.5]
+    assert task.unsure(task.labels[2].group) == pytest.approx([0.2, 0.2, 0.6])
 
 
 def test_a_table_without_splits_keeps_all_rows_outside_for_training() -> None:
