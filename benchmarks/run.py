@@ -36,6 +36,7 @@ def load(
     seed: int,
     *,
     warmup: float = 2,
+    connections: int = 64,
     slo_p99_ms: float | None = None,
 ) -> dict[str, Any]:
     """One run of ``query-intent load`` on a service, or on the whole path that a ``url`` has; its JSON line."""
@@ -43,6 +44,7 @@ def load(
         url += "/v1/intent"
     command = [sys.executable, "-m", "app.tools.load", "--url", url, "--rate", str(rate)]
     command += ["--duration", str(duration), "--warmup", str(warmup), "--seed", str(seed)]
+    command += ["--connections", str(connections)]
     if slo_p99_ms is not None:
         command += ["--slo-p99-ms", str(slo_p99_ms)]
     if queries:

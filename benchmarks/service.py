@@ -13,11 +13,13 @@ import urllib.request
 from pathlib import Path
 from types import TracebackType
 
+from prometheus_client.parser import text_string_to_metric_families
+
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Service:
-    """``query-intent serve`` with these settings on free ports of 127.0.0.1, without a cache unless they name one."""
+    """``query-intent serve`` with these settings on free ports of 127.0.0.1; cache and fallback are off by default."""
 
     def __init__(self, **settings: object) -> None:
         self._environment = {
@@ -25,6 +27,7 @@ class Service:
             "QUERY_INTENT_PORT": "0",
             "QUERY_INTENT_OPS_PORT": "0",
             "QUERY_INTENT_CACHE_BYTES": "0",
+            "QUERY_INTENT_FALLBACK": "off",
             **{f"QUERY_INTENT_{name.upper()}": str(value) for name, value in settings.items()},
         }
 
@@ -80,8 +83,17 @@ class Service:
             seconds += (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
         return seconds
 
+    def samples(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and value of each sample of one metric, as in ``requests_total``, over all workers."""
+        with urllib.request.urlopen(f"{self.operations}/metrics", timeout=5) as reply:
+            families = list(text_string_to_metric_families(reply.read().decode()))
+        return [
+            (sample.labels, sample.value)
+            for family in families
+            for sample in family.samples
+            if sample.name == f"query_intent_{name}"
+        ]
+
     def requests(self) -> int:
         """Requests that the service has answered so far, those of a load tester's warm-up with them."""
-        with urllib.request.urlopen(f"{self.operations}/metrics", timeout=5) as reply:
-            lines = reply.read().decode().splitlines()
-        return sum(int(float(line.split()[-1])) for line in lines if line.startswith("query_intent_requests_total{"))
+        return int(sum(value for _, value in self.samples("requests_total")))
