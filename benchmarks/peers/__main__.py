@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -49,6 +50,8 @@ Runs = dict[str, defaultdict[float, list[Run]]]
 
 def main() -> None:
     args = _parse()
+    # A server that is running has a session of its own and wouldn't end with us.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     dense.build(Bundle(args.bundle), MODEL)
     with tempfile.TemporaryDirectory() as folder:
         queries = Path(folder) / "queries.txt"
