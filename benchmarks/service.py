@@ -17,9 +17,13 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Service:
-    """``query-intent serve`` with these settings on free ports of 127.0.0.1, without a cache unless they name one."""
+    """``query-intent serve`` with these settings on free ports of 127.0.0.1, without a cache unless they name one.
 
-    def __init__(self, **settings: object) -> None:
+    ``log`` is the file that gets its log, if somebody wants to read it.
+    """
+
+    def __init__(self, log: Path | None = None, **settings: object) -> None:
+        self._log = Path(os.devnull) if log is None else log
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("QUERY_INTENT_")},
             "QUERY_INTENT_PORT": "0",
@@ -36,7 +40,8 @@ class Service:
         first = json.loads(self._process.stderr.readline())
         self.traffic, self.operations = first["traffic"], first["operations"]
         # Read on, or the pipe fills and the service stops in the middle of a log line.
-        self._drain = subprocess.Popen(["cat"], stdin=self._process.stderr, stdout=subprocess.DEVNULL)
+        with self._log.open("wb") as log:
+            self._drain = subprocess.Popen(["cat"], stdin=self._process.stderr, stdout=log)
         while not self._is_ready():
             if self._process.poll() is not None:
                 raise RuntimeError(f"the service ended with {self._process.returncode} before it was ready")
