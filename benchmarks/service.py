@@ -22,7 +22,7 @@ class Service:
     ``log`` is the file that gets its log, if somebody wants to read it.
     """
 
-    def __init__(self, log: Path | None = None, **settings: object) -> None:
+    def __init__(self, log: Path | None = None, /, **settings: object) -> None:
         self._log = Path(os.devnull) if log is None else log
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("QUERY_INTENT_")},
@@ -52,9 +52,13 @@ class Service:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait(30)
+        self._process.send_signal(signal.SIGTERM)  # nothing happens when it has ended already
+        self.wait()
         self._drain.wait(5)
+
+    def wait(self) -> int:
+        """For its end, which somebody has asked for; its exit code."""
+        return self._process.wait(30)
 
     def _is_ready(self) -> bool:
         try:

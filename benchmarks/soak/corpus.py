@@ -6,7 +6,7 @@ are left out. That holds for the null target, whose logits are the mean of the q
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ def vector(result: dict[str, Any]) -> tuple[float, ...]:
 class Corpus:
     """``texts``, all of which the answers tell apart, and whether an answer is that of a text."""
 
-    def __init__(self, answers: dict[str, tuple[float, ...]]) -> None:
+    def __init__(self, answers: Mapping[str, tuple[float, ...]]) -> None:
         self._answers = {text: answers[text] for text in _distinguishable(answers)}
         self.texts: Sequence[str] = list(self._answers)
         self.left_out = len(answers) - len(self.texts)
@@ -67,7 +67,7 @@ class Corpus:
         )
 
 
-def _distinguishable(answers: dict[str, tuple[float, ...]]) -> list[str]:
+def _distinguishable(answers: Mapping[str, tuple[float, ...]]) -> list[str]:
     """The texts, less those whose answer is within twice the tolerance of that of one before."""
     kept: list[str] = []
     vectors = np.empty((len(answers), len(next(iter(answers.values()), ()))))

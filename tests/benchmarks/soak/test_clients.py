@@ -83,8 +83,8 @@ async def crash(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.transport.abort()
 
 
-def ask(text: str, **changes: float) -> Asked:
-    return Asked("patient", post("/", text), (text,), **changes)
+def ask(text: str, leaves_after_s: float | None = None) -> Asked:
+    return Asked("patient", post("/", text), (text,), leaves_after_s=leaves_after_s)
 
 
 @pytest.mark.anyio
