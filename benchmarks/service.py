@@ -19,9 +19,13 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Service:
-    """``query-intent serve`` with these settings on free ports of 127.0.0.1; cache and fallback are off by default."""
+    """``query-intent serve`` with these settings on free ports of 127.0.0.1; cache and fallback are off by default.
 
-    def __init__(self, **settings: object) -> None:
+    ``log`` is the file that gets its log, if somebody wants to read it.
+    """
+
+    def __init__(self, log: Path | None = None, /, **settings: object) -> None:
+        self._log = Path(os.devnull) if log is None else log
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("QUERY_INTENT_")},
             "QUERY_INTENT_PORT": "0",
@@ -39,7 +43,8 @@ class Service:
         first = json.loads(self._process.stderr.readline())
         self.traffic, self.operations = first["traffic"], first["operations"]
         # Read on, or the pipe fills and the service stops in the middle of a log line.
-        self._drain = subprocess.Popen(["cat"], stdin=self._process.stderr, stdout=subprocess.DEVNULL)
+        with self._log.open("wb") as log:
+            self._drain = subprocess.Popen(["cat"], stdin=self._process.stderr, stdout=log)
         while not self._is_ready():
             if self._process.poll() is not None:
                 raise RuntimeError(f"the service ended with {self._process.returncode} before it was ready")
@@ -50,9 +55,13 @@ class Service:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.send_signal(signal.SIGTERM)
-        self._process.wait(30)
+        self._process.send_signal(signal.SIGTERM)  # nothing happens when it has ended already
+        self.wait()
         self._drain.wait(5)
+
+    def wait(self) -> int:
+        """For its end, which somebody has asked for; its exit code."""
+        return self._process.wait(30)
 
     def _is_ready(self) -> bool:
         try:

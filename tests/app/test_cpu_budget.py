@@ -39,6 +39,7 @@ def test_without_a_quota_it_is_the_affinity_mask(tmp_path: Path) -> None:
     ],
 )
 def test_the_quota_of_cgroup_v2_bounds_it(tmp_path: Path, content: str, budget: int) -> None:
+    """F19."""
     (tmp_path / "cpu.max").write_text(content)
     assert cpu_budget(tmp_path) == budget
 

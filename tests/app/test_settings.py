@@ -17,6 +17,7 @@ def read(**variables: str) -> Settings:
 
 
 def test_the_defaults_serve_the_shipped_bundle_on_this_machine_only() -> None:
+    """F1: and idle connections outlive the 60 s of a load balancer."""
     settings = Settings.read({})
     assert (settings.host, settings.port) == ("127.0.0.1", 8080)
     assert (settings.ops_host, settings.ops_port) == ("127.0.0.1", 8081)
@@ -53,6 +54,7 @@ def test_other_programs_variables_are_none_of_its_business() -> None:
 
 @pytest.mark.parametrize("name", ["PROT", "SLO", "", "PORT_"])
 def test_an_unknown_setting_is_named(name: str) -> None:
+    """F14."""
     with pytest.raises(SettingsError, match=f"^QUERY_INTENT_{name}: no such setting; see query-intent serve --help$"):
         read(**{name: "1"})
 

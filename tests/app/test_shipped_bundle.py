@@ -111,6 +111,7 @@ def test_a_query_whose_intent_is_plain_gets_it(shipped: Shipped, line: str) -> N
 
 
 def test_an_answer_is_the_same_alone_among_any_neighbours_at_any_place_and_in_any_bucket(shipped: Shipped) -> None:
+    """F34."""
     queries = [shipped.encode(line.split(" | ")[0]) for line in QUERIES.splitlines()]
     queries.append(np.array([shipped.encode("a")[0], 2000, shipped.encode("a")[-1]], np.int64))  # the shortest there is
     chance = random.Random(0)

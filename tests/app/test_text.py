@@ -89,6 +89,7 @@ def test_a_query_of_nothing_but_punctuation_keeps_it(text: str, normal: str) -> 
 
 
 def test_half_a_surrogate_pair_becomes_the_replacement_character() -> None:
+    """F26."""
     assert replace_lone_surrogates("a\ud800b\udfffc") == "a\ufffdb\ufffdc"
     assert replace_lone_surrogates("plain") == "plain"
     assert replace_lone_surrogates("👟") == "👟"
@@ -97,6 +98,7 @@ def test_half_a_surrogate_pair_becomes_the_replacement_character() -> None:
 
 @pytest.mark.parametrize("max_tokens", [1, 3, 32])
 def test_only_the_first_characters_are_looked_at(max_tokens: int) -> None:
+    """F25."""
     limit = max_tokens * MAX_CHARS_PER_TOKEN
     assert len(normalise("a" * (limit - 1), max_tokens=max_tokens)) == limit - 1
     assert len(normalise("a" * limit, max_tokens=max_tokens)) == limit

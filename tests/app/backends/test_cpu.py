@@ -103,7 +103,7 @@ def test_replicas_answer_the_same(directory: Path) -> None:
 
 
 def test_each_replica_compiles_its_own_model_for_every_bucket(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads on one single-stream model take turns."""
+    """F18. Two threads on one single-stream model take turns."""
     compiled: list[tuple[int, dict[str, object]]] = []
     compile_model = ov.Core.compile_model
 

@@ -32,6 +32,7 @@ def test_it_gives_each_query_one_logit_a_label(tiny_bundle: Path) -> None:
 
 
 def test_the_answer_depends_on_the_query_and_not_on_neighbours_place_or_bucket(tiny_bundle: Path) -> None:
+    """F33."""
     model = NullBackend(labels=9, milliseconds=0).load(0)
     alone, among = row(tiny_bundle, 8), row(tiny_bundle, 32)
     alone.fill([LONG])

@@ -73,6 +73,7 @@ def test_replicas_answer_the_same(directory: Path) -> None:
 
 
 def test_replica_computes_on_one_thread(directory: Path) -> None:
+    """F18."""
     TorchBackend(directory, TARGET).load(0)
     assert torch.get_num_threads() == 1
 

@@ -40,6 +40,7 @@ class TestAnswers:
         assert outcome.inference_s > 0
 
     async def test_a_list_over_several_rows_is_answered_in_order(self) -> None:
+        """F32."""
         recorder = Recorder()
         queries = [query(*range(5, 5 + length)) for length in (30, 8, 20, 3, 32, 1)]
         async with open_pool(FakeBackend(), recorder=recorder) as pool:
@@ -60,6 +61,7 @@ class TestAnswers:
         assert backend.rows == [[(9, 9)], [(token, 9, 9) for token in range(10, 16)]]
 
     async def test_each_idle_replica_takes_work(self) -> None:
+        """F11, F16."""
         backend = FakeBackend()
         async with open_pool(backend, replicas=3) as pool:
             await turn_until(lambda: "3 idle" in repr(pool))
@@ -83,7 +85,7 @@ class TestAnswers:
         assert [len(row) for row in backend.rows] == [2, 2]
 
     async def test_answers_never_cross(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Random lengths, lists, cancellations, poison, deadlines, reloads: each gets its own answer or an error."""
+        """F33. Random lengths, lists, cancellations, poison, deadlines, reloads: each gets its answer or an error."""
         monkeypatch.setattr(replica_module, "RELOAD_BACKOFF_S", (0.0,))
         chance = random.Random(33)
         recorder = Recorder()
@@ -119,6 +121,7 @@ class TestAnswers:
 
 class TestTheWayBack:
     async def test_the_event_loop_is_woken_once_for_each_finished_row(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """F39."""
         loop = asyncio.get_running_loop()
         wake_ups: list[str] = []
         original = loop.call_soon_threadsafe
@@ -157,6 +160,7 @@ class TestTheWayBack:
 
 class TestCancellation:
     async def test_what_is_cancelled_while_it_waits_never_runs(self) -> None:
+        """F12, F13."""
         backend, recorder = FakeBackend(), Recorder()
         async with open_pool(backend, recorder=recorder) as pool:
             backend.hold()
@@ -174,6 +178,7 @@ class TestCancellation:
         assert recorder.cancelled == {"queue": 2}
 
     async def test_what_is_cancelled_while_it_runs_leaves_the_others_of_its_row_alone(self) -> None:
+        """F12."""
         backend, recorder = FakeBackend(), Recorder()
         async with open_pool(backend, recorder=recorder) as pool:
             backend.hold()
@@ -235,6 +240,7 @@ class TestDeadlines:
     """The virtual clock stands still, so only the event loop's timer says that time is up, however busy the machine."""
 
     async def test_a_row_that_takes_too_long_is_not_waited_for(self) -> None:
+        """F30: an answer after the deadline is none."""
         backend = FakeBackend()
         async with open_pool(backend, clock=VirtualClock()) as pool:
             backend.hold()
@@ -245,6 +251,7 @@ class TestDeadlines:
             assert results(await run(pool, query(10))) == [answer_of([10])]
 
     async def test_what_expires_while_it_waits_never_runs(self) -> None:
+        """F30."""
         backend, recorder = FakeBackend(), Recorder()
         async with open_pool(backend, recorder=recorder, clock=VirtualClock()) as pool:
             backend.hold()
@@ -330,6 +337,7 @@ class TestAdmission:
 class TestFailures:
     @pytest.mark.parametrize("culprit", [POISON, NOT_A_NUMBER, TOO_FEW])
     async def test_the_query_that_is_to_blame_fails_alone(self, culprit: int) -> None:
+        """F9."""
         async with open_pool(FakeBackend()) as pool:
             good, bad, fine = results(await run(pool, query(5, 6), query(7, culprit), query(8, 9), is_bulk=True))
             assert good == answer_of((5, 6))
@@ -337,6 +345,7 @@ class TestFailures:
             assert fine == answer_of((8, 9))
 
     async def test_a_replica_that_is_stuck_in_a_row_is_lost_and_one_that_idles_is_not(self) -> None:
+        """F7."""
         backend, clock = FakeBackend(), VirtualClock()
         async with open_pool(backend, replicas=2, clock=clock) as pool:
             backend.hold()
@@ -368,6 +377,7 @@ class TestFailures:
         assert (6,) not in [row[0] for row in backend.rows if len(row) == 1]
 
     async def test_single_queries_beside_a_poisonous_one_are_answered(self) -> None:
+        """F9."""
         backend = FakeBackend()
         async with open_pool(backend) as pool:
             backend.hold()
@@ -383,6 +393,7 @@ class TestFailures:
     async def test_a_replica_that_keeps_failing_is_loaded_anew_and_readiness_follows(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """F7."""
         monkeypatch.setattr(replica_module, "RELOAD_BACKOFF_S", (0.0,))
         backend = FakeBackend(None, BackendError("the device is still busy"))
         async with open_pool(backend) as pool:
@@ -435,6 +446,7 @@ class TestOpening:
         assert pool.refuse_waiting() == 0
 
     async def test_nothing_is_ready_until_all_replicas_are_warm(self) -> None:
+        """F4."""
         backend = FakeBackend()
         backend.may_load.clear()
         pool = ReplicaPool()

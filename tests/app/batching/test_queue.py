@@ -63,6 +63,7 @@ class TestFormingARow:
         assert make_queue().next_row(0.0, idle_replicas=1) == (None, [])
 
     def test_a_lone_query_goes_at_once(self) -> None:
+        """F11."""
         queue = make_queue()
         (only,) = offer(queue, 5, at=7.0)
         row = take(queue, 7.0)
@@ -89,11 +90,13 @@ class TestFormingARow:
 
     @pytest.mark.parametrize(("last", "taken"), [(24, 2), (25, 1)])
     def test_a_row_holds_its_tokens_and_not_one_more(self, last: int, taken: int) -> None:
+        """F32."""
         queue = make_queue()
         offer(queue, 40, last)
         assert len(take(queue).entries) == taken
 
     def test_a_row_holds_no_more_queries_than_it_has_segments(self) -> None:
+        """F32."""
         queue = make_queue()
         offer(queue, *[1] * 30)
         row = take(queue)
@@ -220,6 +223,7 @@ class TestAdmission:
         assert repr(queue) == "<BatchQueue 1 waiting, 60 of 60 tokens>"
 
     def test_a_burst_of_ten_times_the_bound_is_taken_up_to_the_bound(self) -> None:
+        """F30."""
         queue = make_queue(max_tokens=60)
         refused = 0
         for _ in range(100):
@@ -557,7 +561,7 @@ OPERATIONS = st.one_of(
 def test_whatever_happens_the_books_balance(
     operations: list[tuple[str, object]], segments: Callable[[int], int]
 ) -> None:
-    """No row over its tokens or segments, order kept, nobody left waiting beside a replica, each ends exactly once."""
+    """F32. No row over its tokens or segments, order kept, nobody waits beside a replica, each ends exactly once."""
     queue = make_queue(max_tokens=300, segments=segments)
     now = 0.0
     admitted: list[Entry] = []

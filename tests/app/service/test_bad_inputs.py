@@ -61,6 +61,7 @@ def test_odd_input_is_answered_all_the_same(service: RunningService, case: Case)
 
 @pytest.mark.parametrize("case", [case for case in REFUSED if case.status == 422], ids=lambda case: case.name)
 def test_the_connection_survives_a_field_out_of_its_limits(service: RunningService, case: Case) -> None:
+    """F27: empty queries and lists among them."""
     with service.connect() as connection:
         assert connection.request(case.request).status == 422
         assert connection.request(post("/v1/intent", {"query": "red shoes"})).status == 200

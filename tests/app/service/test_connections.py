@@ -154,12 +154,14 @@ def test_a_silent_connection_is_closed_without_a_word(strict_service: RunningSer
 
 
 def test_an_idle_connection_is_closed_after_its_time(strict_service: RunningService) -> None:
+    """F1."""
     with strict_service.connect() as connection:
         assert connection.request(GOOD).status == 200
         assert connection.is_closed_by_server()
 
 
 def test_a_connection_in_use_outlives_the_idle_time(strict_service: RunningService) -> None:
+    """F1."""
     with strict_service.connect() as connection:
         ends = time.monotonic() + 2.2  # the idle time is 1 s
         while time.monotonic() < ends:

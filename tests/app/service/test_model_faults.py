@@ -32,6 +32,7 @@ def test_a_query_on_which_the_model_fails_is_500_without_internals(service: Runn
 
 
 def test_its_neighbours_in_a_list_are_answered_and_it_is_a_problem_in_its_place(service: RunningService) -> None:
+    """F9."""
     queries = ["red shoes", "where is my order", f"usb {POISON}", "return", "how do i cancel"]
 
     reply = service.classify_list(queries, timeout_ms=10_000)
@@ -63,6 +64,7 @@ def test_query_text_is_in_no_log_even_when_the_model_fails(talkative: RunningSer
 
 
 def test_a_model_that_keeps_failing_is_loaded_anew_while_the_other_replica_serves(talkative: RunningService) -> None:
+    """F7."""
     for _ in range(6):
         if says(talkative, "loading it anew"):
             break

@@ -44,6 +44,7 @@ def assert_overloaded(reply: Reply) -> None:
 
 
 def test_an_answer_that_misses_its_deadline_is_504(slow_service: RunningService) -> None:
+    """F30."""
     before = slow_service.total("rejected_total", reason="deadline")
 
     reply = slow_service.classify("red shoes", timeout_ms=20)
@@ -62,6 +63,7 @@ def test_a_list_that_misses_its_deadline_is_504_as_a_whole(slow_service: Running
 
 
 def test_a_query_that_would_be_late_is_refused_at_once(slow_service: RunningService, backlog: list[Connection]) -> None:
+    """F29."""
     before = slow_service.total("rejected_total", reason="overloaded")
 
     assert_overloaded(slow_service.classify("red shoes", timeout_ms=200))
@@ -166,6 +168,7 @@ def test_a_left_request_is_counted_as_499_and_as_nothing_else(slow_service: Runn
 
 
 def test_readiness_is_not_about_load(slow_service: RunningService, backlog: list[Connection]) -> None:
+    """F6."""
     with ThreadPoolExecutor(4) as pool:
         assert {reply.status for reply in pool.map(slow_service.ops, ["/readyz", "/healthz"] * 10)} == {200}
         assert slow_service.get("/readyz").status == 200

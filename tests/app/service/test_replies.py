@@ -59,6 +59,7 @@ def test_capitals_spaces_and_question_marks_change_nothing(service: RunningServi
 
 
 def test_a_list_is_answered_in_its_order(service: RunningService) -> None:
+    """F32."""
     queries = [f"shoes {number}" for number in range(100)]
 
     results = service.classify_list(queries, timeout_ms=10_000).json()["results"]
@@ -168,6 +169,7 @@ def test_the_documentation_is_a_page(service: RunningService) -> None:
 
 
 def test_the_model_route_shows_what_really_runs(strict_service: RunningService) -> None:
+    """F14."""
     model = strict_service.get("/v1/model").json()
 
     assert model["model"] == "tiny@1"

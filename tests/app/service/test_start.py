@@ -96,6 +96,7 @@ def test_golden_answers_that_the_model_does_not_give_stop_the_start(tmp_path: Pa
 
 @pytest.mark.parametrize("taken_port", ["port", "ops_port"])
 def test_a_port_in_use_is_named_and_nothing_is_left_behind(start: Start, taken_port: str) -> None:
+    """F17: two services for one place."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         service = start(**{taken_port: port})

@@ -83,6 +83,7 @@ def test_a_worker_killed_under_load_is_replaced_and_nobody_hangs(start: Start) -
 
 
 def test_waiting_clients_of_a_killed_worker_are_closed_at_once(start: Start, one_bucket_bundle: Path) -> None:
+    """F7."""
     service = start(bundle=one_bucket_bundle, null_ms=100, replicas=1, timeout_ms=10_000).wait_ready()
 
     with contextlib.ExitStack() as stack:
@@ -101,6 +102,7 @@ def test_waiting_clients_of_a_killed_worker_are_closed_at_once(start: Start, one
 
 
 def test_two_workers_share_the_port_and_one_may_die(start: Start) -> None:
+    """F7, F23."""
     service = start(workers=2, replicas=1, quorum=0.5, null_ms=5).wait_ready()
     first, second = service.worker_pids
 

@@ -31,6 +31,7 @@ def test_stages_are_read_from_server_timing() -> None:
 
 @pytest.mark.parametrize(("late", "is_void"), [(0, False), (1, False), (2, True), (1000, True)])
 def test_a_run_is_void_when_more_than_one_send_in_a_thousand_is_late(late: int, is_void: bool) -> None:
+    """F15."""
     lag_ns = np.full(1000, 1_000_000)  # exactly a millisecond is not late
     lag_ns[:late] += 1
     found = lag(lag_ns)
@@ -69,6 +70,7 @@ def test_answers_are_told_apart_by_their_source() -> None:
 
 
 def test_latency_counts_from_the_intended_send_and_the_closed_loops_is_given_beside_it() -> None:
+    """F15."""
     found = report(recording([10, 10], waited_ms=[0, 8]), None)
     assert found["latency_ms"]["p50"] == pytest.approx(10, rel=1e-3)
     assert found["latency_from_send_ms"]["p50"] == pytest.approx(2, rel=1e-3)

@@ -285,3 +285,13 @@ class TestSixteenCores:
         bursty = Traffic("bursty", None, PRODUCTS, 32_000, 0).workload(16_000)
         found = figures(bursty, RowTimes.stated("3"), connections=64, **SIXTEEN_CORES)
         assert found.within_slo_share < 0.9
+
+
+class TestRowFill:
+    @pytest.mark.parametrize("replicas", [1, 4])
+    def test_at_four_times_what_can_be_computed_rows_are_full(self, replicas: int) -> None:
+        """F14: single queries that come one by one are packed as soon as they wait for one another."""
+        capacity = replicas * 64 / 9 / 0.003
+        found = figures(poisson(4 * capacity, requests=8000), RowTimes.stated("3"), replicas=replicas, timeout_s=0.1)
+        assert found.row_fill >= 0.9
+        assert found.replicas_busy > 0.95
