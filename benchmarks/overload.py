@@ -25,6 +25,8 @@ from benchmarks.service import Service
 
 TIMES = 3.0
 TIMES_WITH_FALLBACK = 5.0
+# As many as shoppers have: few connections would keep the excess from reaching the service at all.
+CONNECTIONS = 1024
 KINDS: dict[str, dict[str, object]] = {
     "shipped bundle": {},
     "null target, rows of 3 ms": {"target": "null", "null_ms": 3},
@@ -36,6 +38,12 @@ def answered(result: dict[str, Any]) -> float:
     return float(result["statuses"].get("200", 0)) / result["duration_s"]
 
 
+def send(
+    service: Service, rate: float, seconds: float, queries: Path, seed: int, *, warmup: float = 1
+) -> dict[str, Any]:
+    return load(service.traffic, rate, seconds, queries, seed, warmup=warmup, connections=CONNECTIONS)
+
+
 def saturate(args: argparse.Namespace, queries: Path) -> dict[str, Any]:
     """By kind: the peak of answers, and what three times the rate of the peak leaves of it."""
     found: dict[str, Any] = {}
@@ -44,12 +52,9 @@ def saturate(args: argparse.Namespace, queries: Path) -> dict[str, Any]:
     for number in range(args.rounds):
         for kind, settings in KINDS.items():
             with Service(**settings) as service:
-                peak = max(
-                    answered(load(service.traffic, rate, args.duration, queries, number, warmup=1))
-                    for rate in args.rates
-                )
+                peak = max(answered(send(service, rate, args.duration, queries, number)) for rate in args.rates)
                 peaks[kind].append(peak)
-                beyond[kind].append(load(service.traffic, TIMES * peak, args.duration, queries, number))
+                beyond[kind].append(send(service, TIMES * peak, args.duration, queries, number))
             print(f"  {kind}, round {number + 1}: {peak:.0f}/s at its peak, {answered(beyond[kind][-1]):.0f}/s beyond")
     for kind in KINDS:
         runs = beyond[kind]
@@ -72,7 +77,7 @@ def fall_back(rate: float, seconds: float, queries: Path) -> dict[str, Any]:
     """What becomes of single queries at ``rate`` with the fallback on; the server's own count and time."""
     with Service(fallback="on") as service:
         before = _counts(service)
-        result = load(service.traffic, rate, seconds, queries, seed=0, warmup=0, connections=256)
+        result = send(service, rate, seconds, queries, seed=0, warmup=0)
         after = _counts(service)
         pss_mb = service.pss_mb()
     counts = {name: after[name] - before.get(name, 0) for name in after}
