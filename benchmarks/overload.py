@@ -112,7 +112,9 @@ def _median(runs: list[dict[str, Any]], read: Any) -> float | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rates", type=float, nargs="+", default=[1200, 1600, 2000, 2600, 3200], help="to find the peak")
+    parser.add_argument(
+        "--rates", type=float, nargs="+", default=[1200, 1600, 2000, 2600, 3200], help="to find the peak"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--duration", type=float, default=3, help="seconds of each run")
     parser.add_argument("--minutes", type=float, default=10, help="of five times saturation with the fallback on")
