@@ -2,8 +2,8 @@
 
 Without fallback and cache, for the shipped bundle and for the null target with rows of 3 ms: the most answers a second
 in time (200 within ``TIMEOUT_MS``) over rising rates, then what three times that rate leaves of them, in interleaved
-rounds. Then the shipped bundle with its fallback at 1.5 to 5 times: every single query should get a 200 within 10 ms of the
-server's own time. Counted by the service's metrics. Medians; writes benchmarks/results/overload.json.
+rounds. Then the shipped bundle with its fallback at 1.5 to 5 times: every single query should get a 200 within 10 ms
+of the server's own time, by the service's metrics. Medians; writes benchmarks/results/overload.json.
 """
 
 from __future__ import annotations
