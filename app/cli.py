@@ -62,7 +62,7 @@ def cli() -> None:
 def settings_options(command: Callable[..., None]) -> Callable[..., None]:
     """One option a setting, with the field's own description, so that flag, variable and help can't drift apart."""
     for name, field in reversed(Settings.model_fields.items()):
-        shown = "" if name == "bundle" else f" [default: {field.default}]"
+        shown = "" if name == "bundle" or field.default is None else f" [default: {field.default}]"
         # Given at all, flag_value makes a flag of an option, even where it is None.
         kind: dict[str, Any] = (
             {"is_flag": True, "flag_value": "true"} if field.annotation is bool else {"metavar": "VALUE"}
@@ -98,7 +98,7 @@ def main() -> None:
     """Entry point: whatever is wrong with the call or the start is one line, with an exit code other than 0."""
     try:
         # Not standalone, a subcommand's own exit code comes back as the result.
-        sys.exit(cli.main(standalone_mode=False))
+        sys.exit(cli.main(sys.argv[1:] or ["--help"], standalone_mode=False))
     except click.exceptions.Abort:
         sys.exit(130)
     except click.ClickException as error:

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 # The best first, each with the package that it needs: what "auto" takes of what bundle and machine have.
 TARGETS = {"cpu": "openvino", "torch": "torch"}
+# Of a lone query: the objective has to leave this many times the shortest row, or the model could hardly ever meet it.
+ROWS_IN_OBJECTIVE = 2
 
 
 class Engine:
@@ -104,6 +106,8 @@ class Engine:
         if self.fallback is not None:
             classifier = FallbackClassifier(classifier, self.fallback.answer, max_tokens=manifest.max_tokens)
         self.classifier = classifier
+        # Seconds for which who names no time-out waits for the model; None: until the time-out that holds by default.
+        self.patience_s: float | None = None
 
     async def open(self) -> None:
         """Load, prove and warm every replica. Raises ``StartError`` with what kept one from it."""
@@ -128,6 +132,8 @@ class Engine:
         ]
         await self.pool.open(replicas, self._make_queue)
         logger.info("replicas are warm", extra={"rows_ms": self.pool.queue.latency.as_milliseconds()})
+        if self.fallback is not None:
+            self._set_patience()
 
     def close(self) -> None:
         self.pool.close()
@@ -151,6 +157,16 @@ class Engine:
             extra={"make_it_with": "query-intent compile --target fallback"},
         )
         return None
+
+    def _set_patience(self) -> None:
+        shortest_s = self.pool.queue.latency[self.target.buckets[0]]
+        if ROWS_IN_OBJECTIVE * shortest_s <= self._slo_s:
+            self.patience_s = self._slo_s
+        else:  # at once and always is no answer of the model's
+            logger.warning(
+                "the model is too slow for the objective even when idle: the fallback answers at the time-out only",
+                extra={"shortest_row_ms": round(shortest_s * 1e3, 3), "slo_ms": self._slo_s * 1e3},
+            )
 
     def _make_canary(self) -> GoldenCheck | None:
         if self.target.target == "null":

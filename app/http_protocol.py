@@ -70,7 +70,9 @@ class ConnectionProtocol(HttpToolsProtocol):
         # Since when a request has been arriving; None between requests.
         self.reading_since: float | None = None
         self._held_back: tuple[RequestResponseCycle, Any] | None = None
-        # Read for headers that are not complete yet, the chunk apart that is being read.
+        # Of headers that are not complete yet: the chunk in which they begin, behind the rest of an earlier request
+        # perhaps, what was read since, and the chunk that is being read.
+        self._first_chunk_bytes = 0
         self._header_bytes = 0
         self._chunk_bytes = 0
         self._headers_complete = True
@@ -119,12 +121,13 @@ class ConnectionProtocol(HttpToolsProtocol):
         super().on_message_begin()
         if self.reading_since is None:  # a pipelined request that came with the end of the one before
             self.reading_since = self.loop.time()
-        self._header_bytes, self._headers_complete = 0, False
+        self._first_chunk_bytes, self._header_bytes, self._headers_complete = self._chunk_bytes, 0, False
         self.scope["query_intent.connection"] = self  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
         self._headers_complete = True
-        if self._header_bytes + self._chunk_bytes > MAX_HEADER_BYTES and self._size_of_headers() > MAX_HEADER_BYTES:
+        at_most = self._first_chunk_bytes + self._header_bytes + self._chunk_bytes
+        if at_most > MAX_HEADER_BYTES and self._size_of_headers() > MAX_HEADER_BYTES:
             self._refuse_in_turn(_too_long_headers())
             raise PayloadTooLarge  # stops the parser
         super().on_headers_complete()

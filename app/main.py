@@ -77,6 +77,7 @@ class Service:
             thresholds=self.engine.thresholds,
             fallback_thresholds=self.engine.fallback.thresholds if self.engine.fallback is not None else None,
             timeout_s=settings.timeout_ms / 1e3,
+            patience_s=lambda: self.engine.patience_s,
             max_queries=settings.max_queries,
         )
         lean = intents.routes(

@@ -127,7 +127,8 @@ class Settings(BaseModel):
     fallback: Literal["on", "off"] = Field(
         "on",
         description="Answer a single query that the model can't in time (overload, no replica) from the bundle's small "
-        "linear student; off refuses it (429, 503, 504).",
+        "linear student, and one that names no timeout_ms after SLO_MS; off refuses it (429, 503, 504) and waits for "
+        "TIMEOUT_MS.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe records written.")
     log_queries: bool = Field(

@@ -28,8 +28,9 @@ CACHE_STATUS: dict[CacheResult | None, Sequence[tuple[bytes, bytes]]] = {
 class IntentRoutes:
     """Both routes over one classifier.
 
-    ``model`` is the bundle's ``name@version``; a query that names no ``timeout_ms`` gets ``timeout_s`` seconds. An
-    answer of the fallback has thresholds of its own.
+    ``model`` is the bundle's ``name@version``; who names no ``timeout_ms`` gets ``timeout_s`` seconds, or the fewer of
+    ``patience_s()`` for a single query: it is a search box, which wants an answer within the objective, if need be the
+    fallback's. That has thresholds of its own.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class IntentRoutes:
         thresholds: Thresholds,
         fallback_thresholds: Thresholds | None = None,
         timeout_s: float,
+        patience_s: Callable[[], float | None] = lambda: None,
         max_queries: int,
     ) -> None:
         self._classifier = classifier
@@ -49,6 +51,7 @@ class IntentRoutes:
         self._thresholds = thresholds
         self._fallback_thresholds = fallback_thresholds or thresholds
         self._timeout_s = timeout_s
+        self._patience_s = patience_s
         self._max_queries = max_queries
 
     def routes(
@@ -92,7 +95,10 @@ class IntentRoutes:
         ]
 
     async def classify(self, request: IntentRequest, waited_s: float) -> Answer:
-        timeout_s = self._timeout(request.timeout_ms) - waited_s
+        timeout_s = self._timeout(request.timeout_ms)
+        if request.timeout_ms is None and (patience_s := self._patience_s()) is not None:
+            timeout_s = min(timeout_s, patience_s)
+        timeout_s -= waited_s
         prediction = await self._classifier.classify(request.query, timeout_s=timeout_s)
         if isinstance(prediction.ranked, Exception):
             # Several may wait for the same failure; without this each would carry the tracebacks of those before it.

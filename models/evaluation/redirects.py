@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from models.evaluation.intervals import share_of
 from models.evaluation.judged import Judged
 
+LIMIT = 0.005  # of the home rows: what a shop may lose to other pages
+STRICTER = np.arange(0.5, 1.0, 0.001)  # thresholds that are tried for what still meets a limit
+
 
 def false_redirects(
     judged: Judged, home: str, thresholds: Sequence[float], keep_recall: float, is_sure: NDArray[np.bool_]
@@ -19,14 +22,22 @@ def false_redirects(
     """What happens to the rows of group ``home`` when a page switches on a confident enough other group.
 
     A row is redirected when another group has the largest confidence and that reaches the group's threshold. The ways
-    of setting them: each of ``thresholds`` for all groups, and for each group the highest that still keeps
-    ``keep_recall`` of its own rows. "as shipped" redirects where the model ``is_sure`` [n], by thresholds of its own.
+    of setting them: each of ``thresholds`` for all groups; for each group the highest that still keeps ``keep_recall``
+    of its own rows; and this for one group, with the others as strict as it takes to redirect no more than ``LIMIT``
+    of the home rows in all, where that can be met. "as shipped" redirects where the model ``is_sure`` [n], by
+    thresholds of its own.
     """
     others = [group for group in judged.groups if group != home]
     kept = {group: highest_threshold(judged, group, keep_recall) for group in others}
     settings = {f"keeps {keep_recall:.0%} of each": kept}
     settings |= {f"{threshold:g}": dict.fromkeys(others, threshold) for threshold in thresholds}
     found = {name: _at(judged, home, each) for name, each in settings.items()}
+    for group in others:
+        for stricter in STRICTER.tolist():
+            at_most = _at(judged, home, dict.fromkeys(others, round(stricter, 3)) | {group: kept[group]})
+            if at_most["false_redirects"]["value"] <= LIMIT:
+                found[f"keeps {keep_recall:.0%} of {group}, {LIMIT:.1%} in all"] = at_most
+                break
     found["as shipped"] = _sent(judged, home, is_sure)
     return {"home": home, "settings": found}
 

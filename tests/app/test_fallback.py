@@ -17,7 +17,7 @@ from app.bundle import Bundle, write_manifest
 from app.engine import Engine
 from app.errors import BundleError
 from app.fallback import FOLDER, MANIFEST, WEIGHTS, Fallback, has_fallback
-from tests.tiny_fallback import KNOWN, THRESHOLD, add_fallback
+from tests.tiny_fallback import HELP_THRESHOLD, KNOWN, THRESHOLD, add_fallback
 
 
 @pytest.fixture
@@ -58,6 +58,8 @@ def test_the_deployment_s_priors_correct_it_as_they_do_the_model(bundle: Path, t
     assert plain is not None
     assert corrected is not None
     before, after = (dict(fallback.answer("something").intents) for fallback in (plain, corrected))
+    assert plain.thresholds.groups["help"] == HELP_THRESHOLD < corrected.thresholds.groups["help"] < 1
+    assert corrected.describe()["group_thresholds"] == corrected.thresholds.groups
     assert after["contact"] / after["media"] == pytest.approx(100 * before["contact"] / before["media"], rel=0.01)
 
 

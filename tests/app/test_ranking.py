@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bundle import Label
-from app.ranking import Ranker
+from app.ranking import Ranked, Ranker, Thresholds
 
 LABELS = [
     Label(name="product", definition="", group="product"),
@@ -93,3 +93,20 @@ def test_confidences_are_probabilities(logits: list[float], temperature: float) 
         assert sum(confidences) == pytest.approx(1.0, abs=1e-5)
         assert confidences == sorted(confidences, reverse=True)
         assert all(0 <= confidence <= 1 for confidence in confidences)
+
+
+@pytest.mark.parametrize(
+    ("intent", "group", "reached"),
+    [
+        (("tracking", 0.5), ("help", 0.9), True),
+        (("tracking", 0.49), ("help", 0.9), False),
+        (("tracking", 0.5), ("help", 0.89), False),
+        (("tracking", 0.6), ("media", 0.4), True),  # which has no threshold
+        (("media", 0.9), ("help", 0.5), False),  # what is asked of the group that is largest
+    ],
+)
+def test_an_answer_must_reach_the_threshold_of_its_intent_and_of_its_group(
+    intent: tuple[str, float], group: tuple[str, float], reached: bool
+) -> None:
+    thresholds = Thresholds(0.5, {"help": 0.9})
+    assert thresholds.are_reached(Ranked([intent], [group, ("product", 0.1)])) is reached

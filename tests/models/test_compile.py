@@ -259,6 +259,25 @@ class TestFallback:
         assert probabilities.max(axis=1).min() > 0.95
         assert Fallback(Bundle(made)).manifest.abstain_threshold > 0.5
 
+    def test_the_groups_for_which_the_model_has_a_threshold_get_one_of_its_own(
+        self, workshop: Path, recorded: Path, table: Path
+    ) -> None:
+        record = json.loads((recorded / "Tiny" / "training.json").read_text())
+        record["labels"] = [label | {"group": label["name"]} for label in record["labels"]]
+        record["group_thresholds"] = {"media": 0.9, "help": 0.9}  # so product is home
+        (recorded / "Tiny" / "training.json").write_text(json.dumps(record))
+        for file in ("calibration.txt", "golden.txt", table.name):
+            shutil.copy(workshop / file, recorded)
+        result = run(recorded, recorded / "bundle", "fallback", holdout=table.name)
+        assert result.exit_code == 0, result.output
+        assert list(Fallback(Bundle(recorded / "bundle")).manifest.group_thresholds) == ["media", "help"]
+
+        rows = table.read_text().splitlines()
+        (recorded / "helpless.csv").write_text("\n".join(row for row in rows if ",help,validation" not in row))
+        result = run(recorded, recorded / "bundle", "fallback", holdout="helpless.csv")
+        assert result.exit_code == 1
+        assert "no held-out query of help: nothing to fit group thresholds on" in result.output
+
     def test_evaluate_judges_it_as_any_target(self, made: Path, table: Path) -> None:
         options = ["--bundle", str(made), "--target", "fallback", "--table", str(table), "--split", "validation"]
         result = CliRunner().invoke(evaluate_command, options)

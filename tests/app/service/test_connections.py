@@ -198,6 +198,15 @@ def test_a_body_too_large_to_hold_back_is_timed_out_too(
         assert connection.reply().status == 408
 
 
+def test_headers_that_come_in_two_pieces_are_too_long_as_in_one(service: RunningService) -> None:
+    with service.connect() as connection:
+        connection.send(LONG_HEADERS[:-100])
+        service.wait_until_read()
+        connection.send(LONG_HEADERS[-100:])
+
+        assert connection.reply().status == 413
+
+
 def test_a_slow_second_request_does_not_cost_the_first_its_answer(slow_service: RunningService) -> None:
     """Half a request may wait behind one that is being answered: that is no fault of its client."""
     with slow_service.connect() as connection:

@@ -116,6 +116,30 @@ def test_a_query_that_was_let_in_and_would_miss_its_deadline_is_answered_before_
     assert slow.classify("shoes").json()["source"] == "model"
 
 
+def test_who_names_no_time_out_waits_for_the_objective_and_not_longer(start: Start, bundle: Path) -> None:
+    """One replica, rows of 40 ms, an objective of 100: of those who come at once the fourth would be late."""
+    service = start(bundle=bundle, null_ms=40, replicas=1, slo_ms=100, timeout_ms=10_000).wait_ready()
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(service.connect()) for _ in range(8)]
+        for client in clients:
+            client.send(post("/v1/intent", {"query": LONG_QUERY}))
+        patient = stack.enter_context(service.connect())
+        patient.send(post("/v1/intent", {"query": LONG_QUERY, "timeout_ms": 5_000}))
+        sources = [_source(client) for client in clients]
+
+        assert _source(patient) == "model"
+    assert sources[0] == "model"
+    assert sources[-1] == "fallback"
+
+
+def test_a_model_that_is_never_in_time_is_waited_for_and_the_start_says_so(slow: RunningService) -> None:
+    (record,) = slow.records_of(
+        "the model is too slow for the objective even when idle: the fallback answers at the time-out only"
+    )
+    assert (record["level"], record["slo_ms"]) == ("WARNING", 10)
+    assert slow.classify("shoes").json()["source"] == "model"
+
+
 def test_it_answers_while_no_replica_is_ready_and_readiness_says_so(start: Start, bundle: Path) -> None:
     service = start(bundle=bundle, null_ms=LOADING_MS, replicas=1)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import ANY
+
 import numpy as np
 import pytest
 
@@ -109,6 +111,23 @@ class TestFalseRedirects:
         assert kept["thresholds"] == {"media": 0.0, "help": 0.94}
         assert kept["recall"]["help"]["value"] == 0.5
         assert kept["to"] == {"media": 1, "help": 1}  # 0.91 + 0.03 reaches it too
+
+    def test_one_group_can_be_kept_and_the_others_as_strict_as_a_limit_asks_for(self) -> None:
+        judged = judge(
+            ["product", "product", "status", "status"],
+            [sure("product"), sure("media", 0.7), sure("status", 0.94), sure("status", 0.91)],
+        )
+        settings = false_redirects(judged, "product", [], 0.5, judged.is_sure(0.5, {}))["settings"]
+        found = settings["keeps 50% of help, 0.5% in all"]
+
+        assert found["thresholds"] == {"help": settings["keeps 50% of each"]["thresholds"]["help"], "media": ANY}
+        assert found["thresholds"]["media"] == pytest.approx(0.7, abs=0.002)
+        assert found["false_redirects"]["value"] == 0
+        assert found["recall"]["help"]["value"] == 0.5
+
+    def test_a_limit_that_no_threshold_of_the_others_meets_is_left_out(self) -> None:
+        settings = false_redirects(self.JUDGED, "product", [], 0.5, self.SURE)["settings"]
+        assert list(settings) == ["keeps 50% of each", "as shipped"]
 
     def test_a_recall_that_no_threshold_keeps_needs_none(self) -> None:
         assert highest_threshold(self.JUDGED, "help", 0.75) > 0
