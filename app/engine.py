@@ -198,6 +198,7 @@ class Engine:
             slo_s=self._slo_s,
             max_tokens=self._queue_tokens,
             segments=self._segments,
+            singles_return=self.fallback is None,
         )
 
     def _segments(self, bucket: int) -> int:

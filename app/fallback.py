@@ -99,6 +99,11 @@ def _read_student(bundle: Bundle) -> Student:
         student = Student(**load_file(path))
     except (OSError, SafetensorError, TypeError) as error:
         raise BundleError(f"bundle {bundle.path}: {FOLDER}/{WEIGHTS} can't be read: {error}") from error
-    if (given := student.weights.shape[1]) != (wanted := len(bundle.manifest.labels)):
-        raise BundleError(f"bundle {bundle.path}: {FOLDER}/{WEIGHTS} is for {given} labels, the bundle has {wanted}")
+    labels = len(bundle.manifest.labels)
+    for name, each in student._asdict().items():
+        if each.ndim != (2 if name == "weights" else 1) or each.shape[-1] != labels:
+            shape = list(each.shape)
+            raise BundleError(
+                f"bundle {bundle.path}: {name} {shape} in {FOLDER}/{WEIGHTS} are not for its {labels} labels"
+            )
     return student

@@ -32,6 +32,7 @@ RATIOS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 SINGLE_ROUTE = "/v1/intent"  # the one for which the objective is meant
 QUERY_ROUTES = (SINGLE_ROUTE, "/v1/intents")
 NO_SOURCE = "none"  # of a reply without an answer to a query
+FALLBACK = "fallback"
 REASONS = {413: "too_large", 429: "overloaded", 503: "not_ready", 504: "deadline"}
 
 
@@ -92,8 +93,10 @@ class Metrics:
             child = self._request_counters[key] = self.requests.labels(route, str(status), source)
         child.inc()
         if status == 200 and source != NO_SOURCE:  # health checks would hide what queries take
+            is_models = source != FALLBACK  # whose reply says how long the model was waited for
             for stage, seconds in zip(Stages._fields, stages, strict=True):
-                if seconds or stage == "total":  # a query that needed no model says nothing of the model's stages
+                # A query that needed no model says nothing of the model's stages.
+                if stage == "total" or (seconds and is_models):
                     self._stages[stage].observe(seconds)
             if route == SINGLE_ROUTE and stages.total <= self._slo_s:
                 self.within_slo.inc()

@@ -20,8 +20,10 @@ from app.errors import BundleError
 
 # What the families of tokenizers call the token for what they don't know.
 UNKNOWN_TOKENS = ("[UNK]", "<unk>")
-# Words whose pieces are kept, at most: several megabytes, and more than a shop's queries use in a day.
+# Words whose pieces are kept, at most: several megabytes, and more than a shop's queries use in a day. Longer ones are
+# no words, come once, and would take a hundred.
 WORDS = 20_000
+LONGEST_WORD = 24  # characters
 
 
 class Tokens(NamedTuple):
@@ -72,7 +74,9 @@ class Tokenizer:
             pieces = words.get(word)
             if pieces is None:
                 encoded = self._tokenizer.encode(word).ids
-                pieces = words[word] = encoded[self._opening : len(encoded) - self._closing]
+                pieces = encoded[self._opening : len(encoded) - self._closing]
+                if len(word) <= LONGEST_WORD:
+                    words[word] = pieces
             ids += pieces
         ids += self._specials[self._opening :]
         return ids

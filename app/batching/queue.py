@@ -89,7 +89,8 @@ class BatchQueue:
     - ``latency`` gives the buckets and what each costs, and follows the service;
     - ``slo_s`` bounds a row: it must still meet the objective for its oldest query;
     - ``max_tokens`` bounds what may wait;
-    - ``segments(bucket)`` is how many queries a row of that bucket holds.
+    - ``segments(bucket)`` is how many queries a row of that bucket holds;
+    - ``singles_return`` unless a single query that is refused is answered by somebody else and so doesn't come back.
 
     A deadline is the reply's: its row must have ended earlier, by what replies of late took after their rows.
     """
@@ -101,10 +102,12 @@ class BatchQueue:
         slo_s: float,
         max_tokens: int,
         segments: Callable[[int], int] = max_segments,
+        singles_return: bool = True,
     ) -> None:
         self.latency = latency
         self._slo_s = slo_s
         self._max_tokens = max_tokens
+        self._singles_return = singles_return
         self._segments = {bucket: segments(bucket) for bucket in latency.buckets}
         self._singles: deque[Entry] = deque()
         self._bulk: deque[Entry] = deque()
@@ -143,11 +146,12 @@ class BatchQueue:
         if tokens > self._max_tokens:
             raise PayloadTooLarge(f"{tokens} tokens in one request; at most {self._max_tokens} can wait")
         rate = SUSTAINED * self.latency.tokens_per_second * max(1, replicas)
+        is_bulk = entries[0].is_bulk
+        own_s = tokens / rate if is_bulk or self._singles_return else None
         if (excess := self.tokens + tokens - self._max_tokens) > 0:
             detail = f"{self.tokens} of {self._max_tokens} tokens are waiting"
-            raise self._refusal(detail, now, excess_s=excess / rate, own_s=tokens / rate)
+            raise self._refusal(detail, now, excess_s=excess / rate, own_s=own_s)
         # A list waits for everything, a single query only for the single queries before it.
-        is_bulk = entries[0].is_bulk
         ahead = self.tokens if is_bulk else self._single_tokens
         row_tokens = min(ahead + tokens, self.latency.most_efficient_bucket)
         row_s = self.latency[self.latency.bucket_for(row_tokens)]
@@ -158,7 +162,7 @@ class BatchQueue:
         # again; a list says what it costs by itself.
         if answer_s > left_s and (ahead or is_bulk or reply_s > left_s):
             detail = f"an answer takes {answer_s * 1e3:.0f} ms, the deadline is in {max(0.0, left_s) * 1e3:.0f} ms"
-            raise self._refusal(detail, now, excess_s=answer_s - left_s, own_s=tokens / rate)
+            raise self._refusal(detail, now, excess_s=answer_s - left_s, own_s=own_s)
         (self._bulk if is_bulk else self._singles).extend(entries)
         self._waiting += len(entries)
         if is_bulk:
@@ -246,15 +250,16 @@ class BatchQueue:
         """What replies take after their row: an event loop that was late has caught up by so much since."""
         return max(HOST_SECONDS, self._reply_s - (now - self._reply_known_at))
 
-    def _refusal(self, detail: str, now: float, *, excess_s: float, own_s: float) -> Overloaded:
+    def _refusal(self, detail: str, now: float, *, excess_s: float, own_s: float | None) -> Overloaded:
         """Says when to come back: once ``excess_s`` of the backlog is worked off, and not before whoever was refused
-        earlier has had its ``own_s``.
+        earlier has had its ``own_s``; None where this one won't come back.
 
         So those who were refused at once come back one after another, at the pace at which they can be computed.
         Told the same they would come back at once, and told the same and some jitter nearly so.
         """
         turn_at = min(max(self._turn_at, now + excess_s), now + LONGEST_RETRY_S)
-        self._turn_at = turn_at + own_s
+        if own_s is not None:
+            self._turn_at = turn_at + own_s
         return Overloaded(detail, retry_after_s=turn_at - now)
 
     def _first(self, too_late: float, expired: list[Entry]) -> Entry | None:

@@ -38,7 +38,8 @@ class Shipped:
         self._tokenizer = Tokenizer(
             SHIPPED_BUNDLE / TOKENIZER, max_tokens=self._max_tokens, vocabulary=len(embeddings.word)
         )
-        self._rows = {bucket: RowBuffers(bucket, embeddings) for bucket in self.buckets}
+        pooling = bundle.manifest.pooling
+        self._rows = {bucket: RowBuffers(bucket, embeddings, pooling=pooling) for bucket in self.buckets}
 
     def encode(self, query: str) -> Ids:
         return self._tokenizer.encode(normalise(query, max_tokens=self._max_tokens)).ids

@@ -57,6 +57,8 @@ def _judge_answer(asked: Asked, body: bytes, corpus: Corpus) -> Ending:
     ending = Ending.RIGHT
     for text, result in zip(asked.texts, results, strict=True):
         if result["source"] not in BY_THE_MODEL:
+            if "results" in document:  # lists wait or are refused
+                return Ending.UNDOCUMENTED
             ending = Ending.FALLBACK if result["query"] == text else Ending.CROSSED
         elif not corpus.is_answer(text, result):
             return Ending.CROSSED

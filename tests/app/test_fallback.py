@@ -6,9 +6,11 @@ import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from app.bundle import Bundle, write_manifest
@@ -104,9 +106,20 @@ def test_features_of_another_version_are_refused(copy_bundle: Callable[[], Path]
         Fallback(Bundle(path))
 
 
-def test_weights_for_other_labels_are_refused(bundle: Path) -> None:
-    manifest, weights = Bundle(bundle).manifest, bundle / FOLDER / WEIGHTS
-    save_file(load_file(weights) | {"weights": np.zeros((16, 8), np.int8)}, weights)
-    write_manifest(bundle, manifest)
-    with pytest.raises(BundleError, match=r"fallback/weights\.safetensors is for 8 labels, the bundle has 9"):
-        Fallback(Bundle(bundle))
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("weights", np.zeros((16, 8), np.int8)),
+        ("weights", np.zeros(9, np.int8)),
+        ("scale", np.zeros(8, np.float32)),
+        ("bias", np.zeros((), np.float32)),
+    ],
+)
+def test_weights_for_other_labels_are_refused(copy_bundle: Callable[[], Path], name: str, wrong: NDArray[Any]) -> None:
+    """At the start, not when the first query needs an answer."""
+    path = add_fallback(copy_bundle())
+    manifest, weights = Bundle(path).manifest, path / FOLDER / WEIGHTS
+    save_file(load_file(weights) | {name: wrong}, weights)
+    write_manifest(path, manifest)
+    with pytest.raises(BundleError, match=rf"{name} \[.*\] in fallback/weights\.safetensors are not for its 9 labels"):
+        Fallback(Bundle(path))

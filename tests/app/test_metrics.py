@@ -94,6 +94,14 @@ def test_a_query_that_needed_no_model_says_nothing_of_the_models_stages(
     assert counts == {"tokenize": 1, "queue": 1, "inference": 1, "total": 2}
 
 
+def test_a_fallbacks_answer_says_nothing_of_the_models_stages(registry: CollectorRegistry, metrics: Metrics) -> None:
+    """Its reply says what it took; under overload nearly all would, and the model's own times would be lost in them."""
+    metrics.observe_request(route="/v1/intent", status=200, source="fallback", stages=Stages(0.0, 0.02, 0.0001, 0.021))
+
+    counts = {stage: value(registry, "stage_seconds_count", stage=stage) for stage in Stages._fields}
+    assert counts == {"tokenize": 0, "queue": 0, "inference": 0, "total": 1}
+
+
 def test_lookups_are_counted_by_result_and_there_from_the_start(registry: CollectorRegistry, metrics: Metrics) -> None:
     for is_hit in (True, False, True):
         metrics.count_lookup(is_hit)

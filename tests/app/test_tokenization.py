@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from functools import cache
 from pathlib import Path
 
@@ -114,6 +115,20 @@ def test_a_word_that_is_known_gives_the_same_tokens_again() -> None:
     assert tokenizer.encode("headphones for headphones").ids.tolist() == first
     word = tokenizer.encode("headphones").ids.tolist()[1:-1]
     assert first == [CLS_ID, *word, *tokenizer.encode("for").ids.tolist()[1:-1], *word, SEP_ID]
+
+
+def test_what_is_no_word_is_not_kept() -> None:
+    """A stream of long junk, each character of it a token, leaves nothing behind."""
+    tokenizer = shipped()
+    tokenizer.encode("a")
+    tracemalloc.start()
+    try:
+        for place in range(500):
+            tokenizer.encode("".join(chr(0x4E00 + (7919 * place + each) % 20_000) for each in range(250)))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 100_000  # 200 bytes a text; its ids alone would be 2,000
 
 
 def test_a_tokenizer_whose_tokens_depend_on_the_space_before_is_given_the_whole_text(tmp_path: Path) -> None:

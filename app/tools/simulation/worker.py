@@ -73,7 +73,7 @@ class Worker:
             max_tokens=deployment.queue_tokens,
             segments=(lambda _bucket: 1) if row_times.one_query_a_row else max_segments,
         )
-        self._idle_since = deque([0.0] * deployment.replicas)  # of each idle replica; they are woken in this order
+        self._idle_since = [0.0] * deployment.replicas  # of each idle replica; the last is woken first
         self._unanswered: deque[Entry] = deque()  # as admitted, and so in the order of their deadlines
         self._token_ids = [np.zeros(tokens, np.int64) for tokens in range(row_times.max_tokens + 1)]
 
@@ -108,7 +108,7 @@ class Worker:
                 self._on_end(entry, now, Ending.EXPIRED)
             if row is None:
                 return
-            pause_s = now - self._idle_since.popleft()
+            pause_s = now - self._idle_since.pop()
             seconds = self._row_times.draw(row.bucket, pause_s, self._rng)
             self._cores.run_row(now, seconds, self._end_row, _Running(row, now))
 

@@ -25,9 +25,14 @@ FAR = 100.0
 
 
 def make_queue(
-    *, max_tokens: int = 1000, slo_s: float = SLO_S, segments: Callable[[int], int] = max_segments
+    *,
+    max_tokens: int = 1000,
+    slo_s: float = SLO_S,
+    segments: Callable[[int], int] = max_segments,
+    singles_return: bool = True,
 ) -> BatchQueue:
-    return BatchQueue(LatencyTable(SECONDS), slo_s=slo_s, max_tokens=max_tokens, segments=segments)
+    table = LatencyTable(SECONDS)
+    return BatchQueue(table, slo_s=slo_s, max_tokens=max_tokens, segments=segments, singles_return=singles_return)
 
 
 def entry(tokens: int, *, at: float = 0.0, deadline: float = FAR, is_bulk: bool = False, owner: object = None) -> Entry:
@@ -44,10 +49,18 @@ def offer(
     return entries
 
 
-def refuse(queue: BatchQueue, tokens: int, *, at: float = 0.0, deadline: float = FAR, replicas: int = 1) -> float:
-    """Seconds after which a single query may come back that is not let in."""
+def refuse(
+    queue: BatchQueue,
+    tokens: int,
+    *,
+    at: float = 0.0,
+    deadline: float = FAR,
+    is_bulk: bool = False,
+    replicas: int = 1,
+) -> float:
+    """Seconds after which a query may come back that is not let in."""
     with pytest.raises(Overloaded) as refusal:
-        offer(queue, tokens, at=at, deadline=deadline, replicas=replicas)
+        offer(queue, tokens, at=at, deadline=deadline, is_bulk=is_bulk, replicas=replicas)
     return refusal.value.retry_after_s
 
 
@@ -380,6 +393,16 @@ class TestComingBack:
         assert last > first
         later = last + 1.0
         assert refuse(queue, 32, at=later, deadline=later + 0.012) == pytest.approx(first)
+
+    @pytest.mark.parametrize("max_tokens", [1000, 128])
+    def test_who_is_answered_by_somebody_else_takes_no_turn(self, max_tokens: int) -> None:
+        """Or the clients of lists would wait for the turns of single queries that a fallback has long answered."""
+        queue = make_queue(max_tokens=max_tokens, singles_return=False)
+        offer(queue, *[32] * 4)
+        first = refuse(queue, 16, deadline=0.012)
+        assert [refuse(queue, 16, deadline=0.012) for _ in range(100)] == [first] * 100
+        turns = [refuse(queue, 16, deadline=0.012, is_bulk=True) for _ in range(3)]
+        assert turns == pytest.approx([first, first + 16 / RATE, first + 32 / RATE])
 
     def test_nobody_is_sent_away_for_long(self) -> None:
         queue = make_queue()

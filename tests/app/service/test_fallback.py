@@ -82,6 +82,17 @@ def test_a_list_is_refused_all_the_same(backlog: RunningService) -> None:
     assert (reply.status, reply.json()["type"]) == (429, "urn:query-intent:problem:overloaded")
 
 
+def test_a_list_is_not_told_to_wait_for_single_queries_that_have_their_answer(backlog: RunningService) -> None:
+    def told_ms() -> int:
+        milliseconds: int = backlog.classify_list(["shoes", "film"], timeout_ms=200).json()["retry_after_ms"]
+        return milliseconds
+
+    before = told_ms()
+    for _ in range(100):
+        assert backlog.classify("parcel", timeout_ms=200).json()["source"] == "fallback"
+    assert told_ms() < before + 1000  # the turns of a hundred are some 2,000 ms
+
+
 def test_it_abstains_under_a_threshold_of_its_own(backlog: RunningService) -> None:
     """ "shoes" is as sure as it gets, "shoes film" is torn between two; the bundle's own threshold is 0.5. As sure as
     "shoes" is "parcel" of its intent, but more is asked of help.

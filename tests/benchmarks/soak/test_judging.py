@@ -51,6 +51,11 @@ def test_a_fallback_says_so_and_is_not_compared() -> None:
     assert ending(LAMP, 200, answer("sofa", 0.9, "fallback")) is Ending.CROSSED
 
 
+def test_a_list_never_gets_a_fallback() -> None:
+    results = [answer("lamp", 0.6), answer("sofa", 0.9, "fallback")]
+    assert ending(BOTH, 200, {"results": results}) is Ending.UNDOCUMENTED
+
+
 @pytest.mark.parametrize(
     ("status", "document", "is_whole", "expected"),
     [
