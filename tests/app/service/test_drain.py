@@ -19,7 +19,8 @@ PATIENT = post("/v1/intent", {"query": LONG_QUERY, "timeout_ms": 10_000})
 
 def test_sigterm_answers_what_is_in_flight_and_closes_what_idles(start: Start, one_bucket_bundle: Path) -> None:
     """F3: 3 running or waiting rows, 30 idle connections."""
-    service = start(bundle=one_bucket_bundle, null_ms=100, replicas=1, keep_alive_s=600).wait_ready()
+    settings = {"null_ms": 100, "replicas": 1, "keep_alive_s": 600, "fallback": "off"}
+    service = start(bundle=one_bucket_bundle, **settings).wait_ready()
 
     with contextlib.ExitStack() as stack:
         busy = [stack.enter_context(service.connect()) for _ in range(3)]

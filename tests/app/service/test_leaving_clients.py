@@ -12,7 +12,7 @@ from tests.app.service.running import wait_until
 
 def test_clients_that_leave_at_any_moment_cost_the_others_nothing(start: Start) -> None:
     """F12: no answer of a client that stays fails, nothing is logged, and nothing is left in the books."""
-    service = start(null_ms=2).wait_ready()
+    service = start(null_ms=2, fallback="off").wait_ready()
     chance = random.Random(12)
     with Clients(service.traffic, 6) as stay:
         for number in range(400):
