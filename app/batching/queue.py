@@ -238,13 +238,11 @@ class BatchQueue:
         gained by a short row, so the most efficient one shortens the wait of all the others. Replicas that are idle
         share what waits, so that none idles beside a full queue.
         """
-        buckets = self.latency.buckets
         due = min(head.enqueued_at + self._slo_s - HOST_SECONDS, head.deadline - self._reply_seconds(now)) - now
-        limit = max((bucket for bucket in buckets if self.latency[bucket] <= due), default=0)
+        limit = max((bucket for bucket in self.latency.buckets if self.latency[bucket] <= due), default=0)
         limit = limit or self.latency.most_efficient_bucket
         share = -(-self.tokens // idle_replicas)
-        wanted = next((bucket for bucket in buckets if bucket >= share), buckets[-1])
-        return max(min(limit, wanted), next(bucket for bucket in buckets if bucket >= head.tokens))
+        return max(min(limit, self.latency.bucket_for(share)), self.latency.bucket_for(head.tokens))
 
     def _reply_seconds(self, now: float) -> float:
         """What replies take after their row: an event loop that was late has caught up by so much since."""
