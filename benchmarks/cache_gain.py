@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -19,6 +17,7 @@ from typing import Any
 from app.bundle import Bundle
 from app.cache import AnswerCache
 from app.settings import SHIPPED_BUNDLE
+from benchmarks.provenance import provenance
 from benchmarks.run import RESULTS
 from benchmarks.service import Service
 
@@ -72,8 +71,7 @@ def main() -> None:
             print(f"  cache {name}: {runs[name][-1]['rate']}/s", file=sys.stderr)
     rates = {name: statistics.median(each["rate"] or 0 for each in found) for name, found in runs.items()}
     report = {
-        "machine": f"{os.cpu_count()} x {platform.machine()}",
-        "command": " ".join(["python -m benchmarks.cache_gain", *sys.argv[1:]]),
+        **provenance("cache_gain"),
         "highest_rate": rates,
         "gain": round(rates["on"] / rates["off"], 2) if rates["off"] else None,
         "rounds": runs,

@@ -17,7 +17,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import re
 import shutil
 import socket
@@ -32,6 +31,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from benchmarks.provenance import provenance
 from benchmarks.queries import write_queries
 from benchmarks.run import RESULTS, SEQUENTIAL, load, load_service
 from benchmarks.service import CLOCK_TICKS, Service
@@ -172,8 +172,7 @@ def main() -> None:
         queries = Path(folder) / "queries.txt"
         if not write_queries(queries):
             raise SystemExit("benchmarks.hot_path sends people's own queries: let QUERY_INTENT_DATA name the raw data")
-        command = " ".join(["python -m benchmarks.hot_path", *sys.argv[1:]])
-        report = {"machine": f"{os.cpu_count()} x {platform.machine()}", "command": command}
+        report: dict[str, Any] = {**provenance("hot_path")}
         report |= measure(args, queries)
         report["one_after_another_ms"] = beside_the_model(queries.read_text().splitlines())
     args.out.parent.mkdir(exist_ok=True)

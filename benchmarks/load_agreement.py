@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -30,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from app.tools.load.queries import make_up
+from benchmarks.provenance import provenance
 from benchmarks.service import Service
 
 RESULTS = Path(__file__).parent / "results"
@@ -170,8 +169,7 @@ def main() -> None:
     args = parser.parse_args()
     with Service(target="null", null_ms=NULL_MS, timeout_ms=PATIENT_MS) as service:
         found = measure(f"{service.traffic}/v1/intent", args)
-    command = " ".join(["python -m benchmarks.load_agreement", *sys.argv[1:]])
-    report = {"machine": f"{os.cpu_count()} x {platform.machine()}", "command": command, "null_ms": NULL_MS, **found}
+    report = {**provenance("load_agreement"), "null_ms": NULL_MS, **found}
     args.out.parent.mkdir(exist_ok=True)
     args.out.write_text(json.dumps(report, indent=1) + "\n")
     print(json.dumps(report, indent=1))

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
-import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks.provenance import provenance
 from benchmarks.queries import write_queries
 from benchmarks.run import RESULTS, load
 from benchmarks.service import Service
@@ -126,8 +124,7 @@ def main() -> None:
         queries = Path(folder) / "queries.txt"
         if not write_queries(queries):
             raise SystemExit("benchmarks.overload sends people's own queries: let QUERY_INTENT_DATA name the raw data")
-        command = " ".join(["python -m benchmarks.overload", *sys.argv[1:]])
-        report: dict[str, Any] = {"machine": f"{os.cpu_count()} x {platform.machine()}", "command": command}
+        report: dict[str, Any] = {**provenance("overload")}
         report["without_fallback"] = saturate(args, queries)
         peak = report["without_fallback"]["shipped bundle"]["peak_per_s"]
         report["with_fallback"] = {

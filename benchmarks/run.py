@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -21,6 +19,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from benchmarks.provenance import provenance
 from benchmarks.queries import write_queries
 from benchmarks.service import Service
 
@@ -146,8 +145,7 @@ def main() -> None:
         if not write_queries(queries):
             print("QUERY_INTENT_DATA is not set: sending the load tester's own few queries", file=sys.stderr)
             queries = None
-        command = " ".join(["python -m benchmarks.run", *sys.argv[1:]])
-        report: dict[str, Any] = {"machine": f"{os.cpu_count()} x {platform.machine()}", "command": command}
+        report: dict[str, Any] = {**provenance("run")}
         report["shipped"] = measure(args, queries, **settings)
         show("Shipped bundle", report["shipped"])
         if not args.skip_null:

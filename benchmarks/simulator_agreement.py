@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -20,6 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from benchmarks.provenance import provenance
 from benchmarks.queries import write_queries
 from benchmarks.run import RESULTS, load_service
 from benchmarks.service import Service
@@ -83,8 +82,7 @@ def main() -> None:
             "simulated_of_each_round": [round(each, 2) for each in simulated[rate]],
         }
     report = {
-        "machine": f"{os.cpu_count()} x {platform.machine()}",
-        "command": " ".join(["python -m benchmarks.simulator_agreement", *sys.argv[1:]]),
+        **provenance("simulator_agreement"),
         "rule": f"within {RELATIVE:.0%} or {ABSOLUTE_MS:g} ms of the measured P99",
         "request_us": round(statistics.median(request_us)),
         "rates": rows,

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -18,6 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.provenance import provenance
 from benchmarks.queries import write_queries
 from benchmarks.run import RESULTS, load_service, one_after_another, summarise
 from benchmarks.service import Service
@@ -84,8 +83,7 @@ def main() -> None:
                 print(f"round {seed + 1}/{args.rounds}: {name}", file=sys.stderr)
     sizes = {name: medians(each) for name, each in rounds.items()}
     show(sizes, [f"{rate:g}" for rate in args.rates])
-    command = " ".join(["python -m benchmarks.sizes", *sys.argv[1:]])
-    report = {"machine": f"{os.cpu_count()} x {platform.machine()}", "command": command, "sizes": sizes}
+    report = {**provenance("sizes"), "sizes": sizes}
     args.out.write_text(json.dumps(report, indent=1) + "\n")
 
 

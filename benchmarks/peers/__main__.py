@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import signal
 import statistics
 import subprocess
@@ -40,6 +38,7 @@ from benchmarks.peers.picture import draw
 from benchmarks.peers.servers import MODEL, OURS, PEERS, TUNINGS, Running, intents, ours, peer
 from benchmarks.peers.settings import Tuning
 from benchmarks.peers.tuning import choose
+from benchmarks.provenance import provenance
 from benchmarks.queries import write_queries
 from benchmarks.run import RESULTS, load
 
@@ -67,8 +66,7 @@ def main() -> None:
     }
     bare_rate = statistics.median(each["queries_per_s"] for each in bare)
     report = {
-        "machine": f"{os.cpu_count()} x {platform.machine()}",
-        "command": " ".join(["python -m benchmarks.peers", *sys.argv[1:]]),
+        **provenance("peers"),
         "rounds": args.rounds,
         "duration_s": args.duration,
         "bundle": Bundle(args.bundle).name,
