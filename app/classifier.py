@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 from app.batching.pool import ReplicaPool
 from app.batching.request import Outcome
@@ -39,11 +39,21 @@ class Prediction(NamedTuple):
     cache: CacheResult | None = None
 
 
+Predicting = Coroutine[Any, Any, Prediction]
+
+
 class Classifies(Protocol):
     """From text to ranked intents, with or without what may stand before the model or behind it."""
 
     def can_classify(self, query: str) -> bool:
         """Whether anything of this query is visible."""
+        ...
+
+    def begin(self, query: str, *, timeout_s: float) -> Prediction | Predicting:
+        """The answer where that needs no row, else what to await for it, which must be awaited.
+
+        Raises ``InvalidField`` for a blank query, and at once what admission would raise.
+        """
         ...
 
     async def classify(self, query: str, *, timeout_s: float) -> Prediction:
@@ -80,19 +90,27 @@ class Classifier:
         """Whether anything of this query is visible."""
         return bool(normalise(query, max_tokens=self._max_tokens))
 
-    async def classify(self, query: str, *, timeout_s: float) -> Prediction:
-        """The answer for one query, within ``timeout_s`` of now.
-
-        Raises ``InvalidField`` for a blank query and what ``ReplicaPool.run`` raises.
-        """
+    def begin(self, query: str, *, timeout_s: float) -> Prediction | Predicting:
         started = self._clock()
         text = self._normalise(query, "query")
         if (ranked := self._override(text)) is not None:
             return Prediction(ranked, "override")
         tokens = self._encode(query, text)
-        tokenized = self._clock()
-        (outcome,) = await self._pool.run([tokens.ids], deadline=started + timeout_s)
-        return prediction_of(tokens, tokenized - started, outcome)
+        deadline = started + timeout_s
+        self._pool.expect(len(tokens.ids), deadline=deadline)
+        return self._run(tokens, self._clock() - started, deadline)
+
+    async def classify(self, query: str, *, timeout_s: float) -> Prediction:
+        """The answer for one query, within ``timeout_s`` of now.
+
+        Raises ``InvalidField`` for a blank query and what ``ReplicaPool.run`` raises.
+        """
+        begun = self.begin(query, timeout_s=timeout_s)
+        return begun if isinstance(begun, Prediction) else await begun
+
+    async def _run(self, tokens: Tokens, tokenize_s: float, deadline: float) -> Prediction:
+        (outcome,) = await self._pool.run([tokens.ids], deadline=deadline)
+        return prediction_of(tokens, tokenize_s, outcome)
 
     async def classify_list(self, queries: Sequence[str], *, timeout_s: float) -> list[Prediction]:
         """The answers for a list, in order; single queries go ahead of it.

@@ -80,6 +80,9 @@ class Flights:
     def __len__(self) -> int:
         return len(self._by_text)
 
+    def __contains__(self, text: object) -> bool:
+        return text in self._by_text
+
     def join(self, text: str, *, deadline: float, is_bulk: bool = False) -> Flight | None:
         """The flight of this text, which now lives until ``deadline`` at least; ``None`` where one must be started.
 

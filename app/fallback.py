@@ -19,7 +19,7 @@ from app.bundle import Bundle, Probability, Strict, read_json
 from app.errors import BundleError
 from app.priors import group_thresholds, log_shift
 from app.ranking import Ranked, Ranker, Thresholds
-from app.student import FEATURES, Student
+from app.student import FEATURES, Scorer, Student
 
 FOLDER = "fallback"  # of a bundle
 MANIFEST = "fallback.json"
@@ -58,7 +58,7 @@ class Fallback:
             )
         labels, training = bundle.manifest.labels, bundle.manifest.label_priors
         self.manifest = read_json(bundle.path / FOLDER / MANIFEST, FallbackManifest)
-        self._student = _read_student(bundle)
+        self._scorer = Scorer(_read_student(bundle))
         shift, by_group = None, self.manifest.group_thresholds
         if priors is not None:
             shift = log_shift(priors, training={label.name: training[label.name] for label in labels})
@@ -70,15 +70,15 @@ class Fallback:
 
     def answer(self, text: str) -> Ranked:
         """The ranked intents of a normalised text."""
-        return self._ranker.rank(self._student.logits(text))[0]
+        return self._ranker.rank(self._scorer.logits(text))[0]
 
     def describe(self) -> dict[str, Any]:
         """Its manifest, with the thresholds that hold here."""
         return self.manifest.model_dump() | {"group_thresholds": self.thresholds.groups}
 
-    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def probabilities(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """[texts, labels]."""
-        return self._ranker.probabilities(np.concatenate([self._student.logits(text) for text in texts]))
+        return self._ranker.probabilities(np.concatenate([self._scorer.logits(text) for text in texts]))
 
 
 def has_fallback(bundle: Bundle) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from app.classifier import Classifies, Prediction
+from app.classifier import Classifies, Predicting, Prediction
 from app.errors import DeadlineExceeded, NotReady, Overloaded
 from app.ranking import Ranked
 from app.text import is_cut, normalise
@@ -13,6 +13,7 @@ from app.text import is_cut, normalise
 # The model is given up so long before a query's deadline that the reply is still in time: the event loop's timers
 # count whole milliseconds, beside which the fallback's own time is nothing.
 RESERVE_S = 0.001
+LATE = (Overloaded, NotReady, DeadlineExceeded)
 
 
 class FallbackClassifier:
@@ -32,23 +33,38 @@ class FallbackClassifier:
     ) -> None:
         self.can_classify = classifier.can_classify
         self.classify_list = classifier.classify_list
-        self._classify = classifier.classify
+        self._begin = classifier.begin
         self._fallback = fallback
         self._max_tokens = max_tokens
         self._clock = clock
 
-    async def classify(self, query: str, *, timeout_s: float) -> Prediction:
+    def begin(self, query: str, *, timeout_s: float) -> Prediction | Predicting:
         """Raises what the other one does, but neither ``Overloaded``, ``NotReady`` nor ``DeadlineExceeded``."""
         started = self._clock()
         try:
-            return await self._classify(query, timeout_s=timeout_s - RESERVE_S)
-        except (Overloaded, NotReady, DeadlineExceeded):
-            given_up = self._clock()
-            ranked = self._fallback(normalise(query, max_tokens=self._max_tokens))
-            return Prediction(
-                ranked,
-                "fallback",
-                truncated=is_cut(query, max_tokens=self._max_tokens),
-                queue_s=given_up - started,
-                inference_s=self._clock() - given_up,
-            )
+            begun = self._begin(query, timeout_s=timeout_s - RESERVE_S)
+        except LATE:
+            return self._fall_back(query, started)
+        return begun if isinstance(begun, Prediction) else self._or_fall_back(begun, query, started)
+
+    async def classify(self, query: str, *, timeout_s: float) -> Prediction:
+        """Raises as ``begin`` does."""
+        begun = self.begin(query, timeout_s=timeout_s)
+        return begun if isinstance(begun, Prediction) else await begun
+
+    async def _or_fall_back(self, begun: Predicting, query: str, started: float) -> Prediction:
+        try:
+            return await begun
+        except LATE:
+            return self._fall_back(query, started)
+
+    def _fall_back(self, query: str, started: float) -> Prediction:
+        given_up = self._clock()
+        ranked = self._fallback(normalise(query, max_tokens=self._max_tokens))
+        return Prediction(
+            ranked,
+            "fallback",
+            truncated=is_cut(query, max_tokens=self._max_tokens),
+            queue_s=given_up - started,
+            inference_s=self._clock() - given_up,
+        )

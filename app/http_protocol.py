@@ -1,23 +1,27 @@
 """The HTTP/1.1 connection: uvicorn's, plus what it lacks against slow, silent and too many clients.
 
 A request starts once its body is here, so that no handler waits for a client that sends byte by byte; bodies too large
-to hold back start at once and are streamed.
+to hold back start at once and are streamed. A POST to one of the ``direct`` routes becomes an exchange
+(``app/exchange.py``) and never an ASGI request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, MutableMapping
-from typing import Any
+import urllib.parse
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
+import httptools
 import orjson
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.error_handlers import problem_document, problem_headers
 from app.errors import BodyTooSlow, MalformedRequest, NotReady, PayloadTooLarge, QueryIntentError
-from app.request_id import request_id_of
+from app.exchange import Exchange, Handles
+from app.request_id import make_request_id
 
 MAX_HEADER_BYTES = 32_768
 # What Java's HttpClient and curl --http2 put into a request to a plain http URL.
@@ -62,13 +66,22 @@ class ConnectionProtocol(HttpToolsProtocol):
     max_connections: int
     read_timeout_s: float
     observe: Callable[[int], object]
+    direct: Mapping[bytes, Handles]  # by path
+
+    # The header lines of every reply, and uvicorn's list that they were made of: it makes a new one each second.
+    _default_lines = b""
+    _default_list: list[tuple[bytes, bytes]] | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Called when the client closes while its answer is being computed; the handler sets and clears it.
-        self.on_disconnect: Callable[[], object] | None = None
         # Since when a request has been arriving; None between requests.
         self.reading_since: float | None = None
+        # Since when this connection has had nothing to do; None while it has.
+        self._idle_since: float | None = None
+        self._exchange: Exchange | None = None  # the one that is being answered
+        self._is_arriving = False  # a message has begun and not ended
+        self._messages = 0  # that have begun
+        self._waits_to_write = False  # the client has to read before its next request is looked at
         self._held_back: tuple[RequestResponseCycle, Any] | None = None
         # Of headers that are not complete yet: the chunk in which they begin, behind the rest of an earlier request
         # perhaps, what was read since, and the chunk that is being read.
@@ -86,43 +99,49 @@ class ConnectionProtocol(HttpToolsProtocol):
         if len(self.connections) > self.max_connections:
             self._refuse(NotReady(f"{self.max_connections} connections are open, which is this worker's limit"))
             return
-        # uvicorn arms this after a response only: a connection that never says anything would stay for ever.
-        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self._idle_since = self.loop.time()  # one that never says anything must not stay for ever
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._unset_keepalive_if_required()
         self._held_back = None
         super().connection_lost(exc)
-        if self.on_disconnect is not None:
-            self.on_disconnect()
+        if self._exchange is not None:
+            self._exchange.abandon()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._unread_since = None
+        if self._waits_to_write:
+            self._waits_to_write = False
+            self._go_on()
 
     def data_received(self, data: bytes) -> None:
         if self.parser is None or self._refusal is not None or self.transport.is_closing():
             return
+        self._idle_since = None
         if self.reading_since is None:
             self.reading_since = self.loop.time()
             if (offer := data.find(HTTP2_OFFER, 0, MAX_HEADER_BYTES)) >= 0:
                 # It is declined by answering in HTTP/1.1; llhttp would stop before the body and lose it.
                 data = data[:offer] + data[offer + len(HTTP2_OFFER) - 2 :]
         self._chunk_bytes = len(data)
-        scope = self.scope
+        messages = self._messages
         super().data_received(data)
         # Not in the chunk in which they begin: the rest of an earlier request may be in it.
-        if not self._headers_complete and self.scope is scope:
+        if not self._headers_complete and self._messages == messages:
             self._header_bytes += len(data)
             if self._header_bytes > MAX_HEADER_BYTES:
                 self._refuse_in_turn(_too_long_headers())
 
     def on_message_begin(self) -> None:
-        super().on_message_begin()
+        # What an ASGI request needs beside is made once it is known to be one.
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+        self._messages += 1
+        self._is_arriving = True
         if self.reading_since is None:  # a pipelined request that came with the end of the one before
             self.reading_since = self.loop.time()
         self._first_chunk_bytes, self._header_bytes, self._headers_complete = self._chunk_bytes, 0, False
-        self.scope["query_intent.connection"] = self  # type: ignore[typeddict-unknown-key]
 
     def on_headers_complete(self) -> None:
         self._headers_complete = True
@@ -130,32 +149,122 @@ class ConnectionProtocol(HttpToolsProtocol):
         if at_most > MAX_HEADER_BYTES and self._size_of_headers() > MAX_HEADER_BYTES:
             self._refuse_in_turn(_too_long_headers())
             raise PayloadTooLarge  # stops the parser
+        handler = self._direct_handler()
+        if handler is not None:
+            self._begin_exchange(handler)
+            return
+        url, headers, expects = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expects
+        self.headers.extend(headers)  # it is the scope's list
         super().on_headers_complete()
         # A "100 Continue" must not wait for the answer, and a reply to HEAD has no body that would release its head.
         if not self.expect_100_continue and self.scope["method"] != "HEAD":
             self.cycle.transport = OneWrite(self.transport)  # type: ignore[assignment]
 
-    def on_response_complete(self) -> None:
-        if self.reading_since is not None:  # nothing of the next request was read meanwhile
-            self.reading_since = self.loop.time()
-        super().on_response_complete()
-        if self._refusal is not None:
-            self._refuse_in_turn(self._refusal)
-
     def on_body(self, body: bytes) -> None:
+        exchange: object = self.cycle
+        if isinstance(exchange, Exchange):
+            if exchange.refusal is None:
+                exchange.body = exchange.body + body if exchange.body else body
+                if len(exchange.body) > exchange.handler.max_body_bytes:
+                    self._give_up(
+                        exchange, PayloadTooLarge(f"a body of more than {exchange.handler.max_body_bytes} bytes")
+                    )
+            return
         super().on_body(body)
         if self._held_back is not None and len(self._held_back[0].body) > HIGH_WATER_LIMIT:
             self._start_held_back()
 
     def on_message_complete(self) -> None:
-        # From here on what a request waits for is this service, a busy event loop before its handler runs included.
-        self.scope["query_intent.read_at"] = time.perf_counter()  # type: ignore[typeddict-unknown-key]
-        super().on_message_complete()
+        self._is_arriving = False
         self.reading_since = None
+        exchange: object = self.cycle
+        if isinstance(exchange, Exchange):
+            exchange.more_body = False
+            # From here on what it waits for is this service, a busy event loop included.
+            exchange.read_at = time.perf_counter()
+            if exchange.in_turn and exchange.refusal is None:
+                exchange.handler(exchange)
+            return
+        super().on_message_complete()
         self._start_held_back()
 
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        self._exchange = None
+        if self.reading_since is not None:  # nothing of the next request was read meanwhile
+            self.reading_since = self.loop.time()
+        if self.flow.write_paused:
+            self.flow.pause_reading()
+            self._waits_to_write = True
+        elif not self.transport.is_closing():
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """To the next request that is here, or wait for one."""
+        self.flow.resume_reading()
+        if self.pipeline:
+            # Not at once: a client may send a thousand in a packet, each of which would be a call inside the last.
+            self.loop.call_soon(self._start_asgi_task, *self.pipeline.pop())
+        elif not self._is_arriving:
+            self._idle_since = self.loop.time()
+        if self._refusal is not None:
+            self._refuse_in_turn(self._refusal)
+
+    def default_headers(self) -> bytes:
+        """Header lines of every reply, such as its date."""
+        headers = self.server_state.default_headers
+        if headers is not self._default_list:
+            kind = type(self)  # for all connections
+            kind._default_list = headers
+            kind._default_lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+        return self._default_lines
+
+    def _direct_handler(self) -> Handles | None:
+        if not self.direct or self.parser.get_method() != b"POST":
+            return None
+        handler = self.direct.get(self.url)
+        if handler is None:  # spelled in another way, perhaps
+            path = httptools.parse_url(self.url).path or b""
+            handler = self.direct.get(urllib.parse.unquote_to_bytes(path))
+        return handler
+
+    def _begin_exchange(self, handler: Handles) -> None:
+        earlier = self.cycle
+        keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
+        exchange = Exchange(self, handler, self.headers, keep_alive=keep_alive)
+        self.cycle = cast(RequestResponseCycle, exchange)
+        if (refusal := handler.refusal_of(self.headers)) is not None:
+            self._give_up(exchange, refusal)
+        if earlier is None or earlier.response_complete:
+            self._start_exchange(exchange)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def _start_exchange(self, exchange: Exchange) -> None:
+        """Its turn has come, though its body may have not."""
+        if self.transport.is_closing():
+            return
+        self._exchange = exchange
+        exchange.in_turn = True
+        if exchange.refusal is not None or not exchange.more_body:
+            exchange.handler(exchange)
+        elif self.expect_100_continue:
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def _give_up(self, exchange: Exchange, refusal: QueryIntentError) -> None:
+        """Read no more of its body: what is left of it can't be told from the next request."""
+        exchange.refusal = refusal
+        exchange.read_at = time.perf_counter()
+        if exchange.in_turn:
+            exchange.handler(exchange)
+
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if cycle.more_body and not cycle.waiting_for_100_continue and not _is_large(cycle):
+        if isinstance(cycle, Exchange):
+            self._start_exchange(cycle)
+        elif cycle.more_body and not cycle.waiting_for_100_continue and not _is_large(cycle):
             self._held_back = cycle, app
         else:
             super()._start_asgi_task(cycle, app)
@@ -166,12 +275,14 @@ class ConnectionProtocol(HttpToolsProtocol):
             super()._start_asgi_task(cycle, app)
 
     def sweep(self, now: float) -> None:
-        """End a connection that has been sending a request, or leaving an answer unread, for longer than allowed.
+        """End a connection that has been silent, sending a request or leaving an answer unread for longer than allowed.
 
         ``now`` is the loop's time. Looking now and then costs requests nothing, as a timer for each would.
         """
         self._abort_if_unread(now)
         self._refuse_if_slow(now)
+        if self._idle_since is not None and now - self._idle_since > self.timeout_keep_alive:
+            self.timeout_keep_alive_handler()
 
     def _abort_if_unread(self, now: float) -> None:
         if not self.transport.get_write_buffer_size():
@@ -199,11 +310,6 @@ class ConnectionProtocol(HttpToolsProtocol):
         cycle = self.cycle
         return bool(self.pipeline) or (cycle is not None and not cycle.more_body and not cycle.response_complete)
 
-    def _scope_that_came(self) -> MutableMapping[str, Any] | None:
-        """Of the request that is arriving, if one is: the scope of an earlier one stays until the next begins."""
-        is_answered = self.cycle is not None and self.cycle.scope is self.scope and not self.cycle.more_body
-        return None if is_answered else self.scope  # type: ignore[return-value]
-
     def _size_of_headers(self) -> int:
         return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
 
@@ -221,7 +327,7 @@ class ConnectionProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
-            request_id = request_id_of(self._scope_that_came() or {"headers": []})
+            request_id = make_request_id(self.headers if self._is_arriving else [])
             document = problem_document(error, request_id=request_id)
             body = orjson.dumps(document)
             headers = [
@@ -241,13 +347,21 @@ def _too_long_headers() -> PayloadTooLarge:
 
 
 def limited(
-    *, max_connections: int, read_timeout_s: float, observe: Callable[[int], object] = lambda status: None
+    *,
+    max_connections: int,
+    read_timeout_s: float,
+    observe: Callable[[int], object] = lambda status: None,
+    direct: Mapping[str, Handles] | None = None,
 ) -> type[ConnectionProtocol]:
-    """The protocol class that uvicorn makes connections of. ``observe`` is told the status of each refusal."""
+    """The protocol class that uvicorn makes connections of.
+
+    ``observe`` is told the status of each refusal; ``direct`` answers what is posted to these paths.
+    """
     members = {
         "max_connections": max_connections,
         "read_timeout_s": read_timeout_s,
         "observe": staticmethod(observe),
+        "direct": {path.encode("ascii"): handler for path, handler in (direct or {}).items()},
     }
     return type("LimitedConnectionProtocol", (ConnectionProtocol,), members)
 

@@ -29,7 +29,8 @@ from app.warming import read_warm_queries, warm
 
 
 class Service:
-    """One worker's service: an ASGI application over an engine, and whether it is draining.
+    """One worker's service: an engine behind ``direct`` routes by path and an ASGI application for the others, and
+    whether it is draining.
 
     ``replicas`` is how many copies of the model this worker runs; ``worker`` its fixed index among ``workers``. Raises
     ``BundleError`` when the bundle can't be served with these settings.
@@ -83,29 +84,37 @@ class Service:
         lean = intents.routes(
             max_body_bytes=settings.max_body_bytes,
             max_list_body_bytes=settings.max_list_body_bytes,
+            begin=self._begin_request,
+            observe=self._end_request,
             is_draining=lambda: self.is_draining,
             log_queries=settings.log_queries,
         )
-        self._lean = {route.path: route.handler for route in lean}
+        self.direct = {route.path: route.handler for route in lean}
         self._fastapi = self._make_fastapi(lean)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._fastapi(scope, receive, send)
             return
-        handler = self._lean.get(scope["path"])
+        self._begin_request()
+        try:
+            await self._serve_by_fastapi(scope, receive, send)
+        finally:
+            self._leave()
+
+    def _begin_request(self) -> None:
         self.requests_in_flight += 1
         if self.is_draining:
             self.all_answered.clear()
-        try:
-            if handler is not None and scope["method"] == "POST":
-                await handler(scope, receive, send)
-            else:
-                await self._serve_by_fastapi(scope, receive, send)
-        finally:
-            self.requests_in_flight -= 1
-            if self.is_draining and not self.requests_in_flight:
-                self.all_answered.set()
+
+    def _end_request(self, *, route: str, status: int, source: str, stages: Stages) -> None:
+        self._metrics.observe_request(route=route, status=status, source=source, stages=stages)
+        self._leave()
+
+    def _leave(self) -> None:
+        self.requests_in_flight -= 1
+        if self.is_draining and not self.requests_in_flight:
+            self.all_answered.set()
 
     async def open(self) -> None:
         """Load the replicas, then warm the cache. Raises ``StartError`` with what kept a replica from loading."""

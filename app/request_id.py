@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 HEADER = b"x-request-id"
@@ -17,16 +17,17 @@ _process = os.urandom(6).hex()
 _count = itertools.count(1)
 
 
-def request_id_of(scope: MutableMapping[str, Any]) -> str:
-    """The id of this request, the same however often it is asked for."""
-    known = scope.get(_KEY)
-    if known is None:
-        known = scope[_KEY] = _from_headers(scope["headers"]) or f"{_process}-{next(_count):x}"
-    return str(known)
-
-
-def _from_headers(headers: list[tuple[bytes, bytes]]) -> str | None:
+def make_request_id(headers: Sequence[tuple[bytes, bytes]]) -> str:
+    """The id for a request with these headers: another one each time where the caller has sent none."""
     for name, value in headers:
         if name == HEADER and _FIT.fullmatch(value):
             return value.decode("ascii")
-    return None
+    return f"{_process}-{next(_count):x}"
+
+
+def request_id_of(scope: MutableMapping[str, Any]) -> str:
+    """The id of this ASGI request, the same however often it is asked for."""
+    known = scope.get(_KEY)
+    if known is None:
+        known = scope[_KEY] = make_request_id(scope["headers"])
+    return str(known)

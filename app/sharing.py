@@ -9,7 +9,7 @@ from typing import Any
 
 from app.batching.pool import ReplicaPool
 from app.cache import AnswerCache
-from app.classifier import QUERIES_A_TURN, CacheResult, Classifier, Prediction, prediction_of
+from app.classifier import QUERIES_A_TURN, CacheResult, Classifier, Predicting, Prediction, prediction_of
 from app.coalescing import Flight, Flights
 from app.ranking import Ranked
 from app.text import is_cut
@@ -41,17 +41,24 @@ class SharingClassifier(Classifier):
         self._on_lookup = on_lookup
         self._on_shared = on_shared
 
-    async def classify(self, query: str, *, timeout_s: float) -> Prediction:
+    def begin(self, query: str, *, timeout_s: float) -> Prediction | Predicting:
         started = self._clock()
         text = self._normalise(query, "query")
         if (known := self._recall(text)) is not None:
             return self._for(query, known)
         deadline = started + timeout_s
+        tokens = None
+        if text not in self._flights:  # who joins adds no work, so nobody is refused for it
+            tokens = self._tokenizer.encode(text)
+            self._pool.expect(len(tokens.ids), deadline=deadline)
+        return self._fly(query, text, tokens, started, deadline)
+
+    async def _fly(self, query: str, text: str, tokens: Tokens | None, started: float, deadline: float) -> Prediction:
         result: CacheResult = "joined"
         flight = self._flights.join(text, deadline=deadline)
         if flight is None:
             result = "miss"
-            (flight,) = self._flights.start({text: self._tokenizer.encode(text)}, deadline=deadline)
+            (flight,) = self._flights.start({text: tokens or self._tokenizer.encode(text)}, deadline=deadline)
         else:
             self._on_shared(1)
         tokenized = self._clock()

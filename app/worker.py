@@ -50,6 +50,7 @@ class Worker:
             max_connections=settings.max_connections,
             read_timeout_s=settings.read_timeout_s,
             observe=self._service.observe_refusal,
+            direct=self._service.direct,
         )
         config = uvicorn.Config(
             self._service,

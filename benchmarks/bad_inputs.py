@@ -151,7 +151,7 @@ TRANSPORT = [
 ]  # fmt: skip
 
 SLOW = [
-    Case("body byte by byte", request("POST", ONE, JSON, "Content-Length: 60000"), 408, "body-too-slow", trickle=b" "),
+    Case("body byte by byte", request("POST", ONE, JSON, "Content-Length: 500"), 408, "body-too-slow", trickle=b" "),
     Case("headers without an end", b"POST /v1/intent HTTP/1.1\r\n", 408, "body-too-slow", trickle=b"X-More: yes\r\n"),
 ]
 

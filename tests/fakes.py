@@ -6,7 +6,7 @@ import asyncio
 import selectors
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,10 @@ class ManualPool:
         self.abandoned: list[Entry] = []
         self.cancelled: list[State] = []
         self.refusal: Exception | None = None
+
+    def expect(self, tokens: int, *, deadline: float) -> None:
+        if self.refusal is not None:
+            raise self.refusal
 
     def admit(self, entries: Sequence[Entry]) -> None:
         if self.refusal is not None:
@@ -197,3 +201,53 @@ class FakeBackend:
     def wait_for_permission(self, tokens: set[int]) -> None:
         if self._is_held(tokens):
             assert self._permits.acquire(timeout=PATIENCE_S), "the test never released the row"
+
+
+class Reply(NamedTuple):
+    """A reply as its bytes say it."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class FakeConnection:
+    """A connection to nobody: keeps what is written to it until the transport closes."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.transport = _FakeTransport()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.responses = 0
+
+    @property
+    def written(self) -> bytes:
+        return self.transport.written
+
+    @property
+    def reply(self) -> Reply:
+        head, _, body = self.written.partition(b"\r\n\r\n")
+        status, *lines = head.decode("ascii").split("\r\n")
+        return Reply(int(status.split()[1]), dict(line.split(": ", 1) for line in lines), body)
+
+    def default_headers(self) -> bytes:
+        return b"date: today\r\n"
+
+    def on_response_complete(self) -> None:
+        self.responses += 1
+
+
+class _FakeTransport(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self._is_closing = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += bytes(data)
+
+    def close(self) -> None:
+        self._is_closing = True
+
+    def is_closing(self) -> bool:
+        return self._is_closing

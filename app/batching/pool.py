@@ -127,16 +127,18 @@ class ReplicaPool:
             if request.remaining:
                 self.abandon(entries)
 
+    def expect(self, tokens: int, *, deadline: float) -> None:
+        """Raise at once what ``run`` would for a single query of so many tokens, before anything is made for it."""
+        with self._lock:
+            self.queue.expect(tokens, deadline, self._clock(), replicas=self._ready_replicas())
+
     def admit(self, entries: Sequence[Entry]) -> None:
         """Let all of ``entries``, just made with one deadline, into the queue, or none of them.
 
         Raises ``NotReady``, ``Overloaded`` or ``PayloadTooLarge``.
         """
         with self._lock:
-            ready = self.ready
-            if self._closed or not ready:
-                raise NotReady("no replica of the model is ready")
-            self.queue.offer(entries, entries[0].enqueued_at, replicas=ready)
+            self.queue.offer(entries, entries[0].enqueued_at, replicas=self._ready_replicas())
             self._wake(len(entries))
 
     def extend(self, entry: Entry, deadline: float) -> bool:
@@ -204,6 +206,13 @@ class ReplicaPool:
         for replica in self._replicas:
             if replica.ident is not None:
                 replica.join(max(0.0, deadline - time.monotonic()))
+
+    def _ready_replicas(self) -> int:
+        """Raises ``NotReady`` where there is none."""
+        ready = self.ready
+        if self._closed or not ready:
+            raise NotReady("no replica of the model is ready")
+        return ready
 
     def _wake(self, replicas: int) -> None:
         """Let so many idle replicas look for a row, those first that ran last: their caches are warm."""

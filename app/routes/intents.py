@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from app.classifier import CacheResult, Classifies, Prediction
@@ -10,18 +10,18 @@ from app.error_handlers import problem_document
 from app.errors import InvalidField
 from app.metrics import Metrics
 from app.ranking import Thresholds
-from app.routes.lean import Answer, LeanHandler, LeanRoute
+from app.routes.lean import Answer, Answering, LeanHandler, LeanRoute, Observer
 from app.schemas import IntentListReply, IntentListRequest, IntentReply, IntentRequest
 from app.stages import Stages
 
 STATUSES = (400, 408, 413, 415, 422, 429, 500, 503, 504)
 # What the cache did for a single query, as RFC 9211 says it; nothing where it was not asked. The queries of a list each
 # have their own ``source``.
-CACHE_STATUS: dict[CacheResult | None, Sequence[tuple[bytes, bytes]]] = {
-    None: (),
-    "hit": ((b"cache-status", b"query-intent; hit"),),
-    "miss": ((b"cache-status", b"query-intent; fwd=miss"),),
-    "joined": ((b"cache-status", b"query-intent; fwd=miss; collapsed"),),
+CACHE_STATUS: dict[CacheResult | None, bytes] = {
+    None: b"",
+    "hit": b"cache-status: query-intent; hit\r\n",
+    "miss": b"cache-status: query-intent; fwd=miss\r\n",
+    "joined": b"cache-status: query-intent; fwd=miss; collapsed\r\n",
 }
 
 
@@ -55,14 +55,22 @@ class IntentRoutes:
         self._max_queries = max_queries
 
     def routes(
-        self, *, max_body_bytes: int, max_list_body_bytes: int, is_draining: Callable[[], bool], log_queries: bool
+        self,
+        *,
+        max_body_bytes: int,
+        max_list_body_bytes: int,
+        begin: Callable[[], object],
+        observe: Observer,
+        is_draining: Callable[[], bool],
+        log_queries: bool,
     ) -> list[LeanRoute]:
         one = LeanHandler(
             "/v1/intent",
             IntentRequest,
             self.classify,
             max_body_bytes=max_body_bytes,
-            observe=self._metrics.observe_request,
+            begin=begin,
+            observe=observe,
             is_draining=is_draining,
             log_queries=log_queries,
         )
@@ -71,7 +79,8 @@ class IntentRoutes:
             IntentListRequest,
             self.classify_list,
             max_body_bytes=max_list_body_bytes,
-            observe=self._metrics.observe_request,
+            begin=begin,
+            observe=observe,
             is_draining=is_draining,
             log_queries=log_queries,
         )
@@ -94,12 +103,18 @@ class IntentRoutes:
             ),
         ]
 
-    async def classify(self, request: IntentRequest, waited_s: float) -> Answer:
+    def classify(self, request: IntentRequest, waited_s: float) -> Answer | Answering:
         timeout_s = self._timeout(request.timeout_ms)
         if request.timeout_ms is None and (patience_s := self._patience_s()) is not None:
             timeout_s = min(timeout_s, patience_s)
         timeout_s -= waited_s
-        prediction = await self._classifier.classify(request.query, timeout_s=timeout_s)
+        asked = self._classifier.begin(request.query, timeout_s=timeout_s)
+        return self._answer(request, asked) if isinstance(asked, Prediction) else self._answer_later(request, asked)
+
+    async def _answer_later(self, request: IntentRequest, asked: Coroutine[Any, Any, Prediction]) -> Answer:
+        return self._answer(request, await asked)
+
+    def _answer(self, request: IntentRequest, prediction: Prediction) -> Answer:
         if isinstance(prediction.ranked, Exception):
             # Several may wait for the same failure; without this each would carry the tracebacks of those before it.
             raise prediction.ranked.with_traceback(None)

@@ -1,8 +1,8 @@
-"""Lean routes: documented and validated as any FastAPI route, without FastAPI's own request handling.
+"""Lean routes: documented and validated as any FastAPI route, without FastAPI's own request handling, nor ASGI.
 
 FastAPI's request handling costs several times what the rest of this service does beside the model, so the routes that
-every query takes go around it: the application's outermost callable sends them here (``app/main.py``), and FastAPI
-knows them by their schemas only.
+every query takes go around it: the connection gives them their exchanges (``app/exchange.py``), and FastAPI knows
+them by their schemas only.
 """
 
 from __future__ import annotations
@@ -11,37 +11,36 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
-from starlette.types import Message, Receive, Scope, Send
 
 from app.error_handlers import CONTENT_TYPE as PROBLEM_CONTENT_TYPE
 from app.error_handlers import problem_document, problem_headers
-from app.errors import InvalidField, MalformedBody, NotReady, PayloadTooLarge, UnsupportedMediaType
+from app.errors import InvalidField, MalformedBody, NotReady, PayloadTooLarge, QueryIntentError, UnsupportedMediaType
+from app.exchange import Exchange, Headers
 from app.metrics import NO_SOURCE
-from app.request_id import request_id_of
 from app.schemas import Problem
 from app.stages import Stages
 from app.text import replace_lone_surrogates
 
 logger = logging.getLogger(__name__)
 
-JSON_HEADERS = ((b"content-type", b"application/json"),)
+JSON_HEADERS = b"content-type: application/json\r\n"
 CLIENT_GONE = 499  # nginx's status for it: nobody reads the answer, but the metrics should say why there was none
 
 
 class Answer(NamedTuple):
-    """A 200 reply in the making."""
+    """A 200 reply in the making; ``headers`` are lines that end in CRLF."""
 
     document: Any
     stages: Stages
     source: str
-    headers: Sequence[tuple[bytes, bytes]] = ()
+    headers: bytes = b""
 
 
 class Observer(Protocol):
@@ -51,12 +50,14 @@ class Observer(Protocol):
 
 
 _Request = TypeVar("_Request", bound=BaseModel)
+Answering = Coroutine[Any, Any, Answer]
 
 
 class LeanHandler:
-    """The ASGI callable of one lean route: body in, ``answer`` awaited, reply out.
+    """Answers the exchanges of one lean route.
 
-    ``answer`` gets the request, and the seconds that it has waited for the event loop since it had been read.
+    ``answer`` gets the request, and the seconds that it has waited for the event loop since it had been read; it gives
+    the answer, or what to await for it. ``begin`` is called at the start of each exchange and ``observe`` at its end.
     ``log_queries`` writes the request into the log where the service fails on it, personal data as it is.
     ``is_draining()`` makes replies say ``Connection: close``, so that clients leave a server that stops.
     """
@@ -65,67 +66,84 @@ class LeanHandler:
         self,
         route: str,
         model: type[_Request],
-        answer: Callable[[_Request, float], Awaitable[Answer]],
+        answer: Callable[[_Request, float], Answer | Answering],
         *,
         max_body_bytes: int,
         observe: Observer,
         is_draining: Callable[[], bool],
+        begin: Callable[[], object] = lambda: None,
         log_queries: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self.max_body_bytes = max_body_bytes
         self._route = route
         self._model: type[BaseModel] = model
-        self._answer: Callable[[Any, float], Awaitable[Answer]] = answer
-        self._max_body_bytes = max_body_bytes
+        self._answer: Callable[[Any, float], Answer | Answering] = answer
         self._observe = observe
         self._is_draining = is_draining
+        self._begin = begin
         self._log_queries = log_queries
         self._clock = clock
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = self._clock()
-        status, source, stages = CLIENT_GONE, NO_SOURCE, Stages()
+    def refusal_of(self, headers: Headers) -> QueryIntentError | None:
+        """Too long a body or one of another type than JSON, as announced; no type says JSON."""
+        for name, value in headers:
+            if name == b"content-type":
+                if value != b"application/json" and not _is_json(value):
+                    shown = value.partition(b";")[0].strip().lower().decode("latin-1")
+                    return UnsupportedMediaType(f"content-type is {shown[:64]!r}; send application/json")
+            elif name == b"content-length" and value.isdigit() and int(value) > self.max_body_bytes:
+                return PayloadTooLarge(f"a body of {int(value)} bytes; at most {self.max_body_bytes} are accepted")
+        return None
+
+    def __call__(self, exchange: Exchange) -> None:
+        self._begin()
         request: BaseModel | None = None
-        body: bytes | None = None
-        connection = scope.get("query_intent.connection")
         try:
-            try:
-                _check_headers(scope, limit=self._max_body_bytes)
-                body = await read_body(receive, limit=self._max_body_bytes)
-                if body is None:
-                    return
-                started = scope.get("query_intent.read_at", started)
-                request = decode(self._model, body)
-                if connection is not None:
-                    task = asyncio.current_task()
-                    connection.on_disconnect = task.cancel if task else None
-                answer = await self._answer(request, self._clock() - started)
-                status, source, stages = 200, answer.source, answer.stages
-                payload, headers = orjson.dumps(answer.document), [*JSON_HEADERS, *answer.headers]
-            except asyncio.CancelledError:
-                if connection is None or connection.transport.is_closing():
-                    return  # the client went away; the queue has forgotten the query by now
-                status, payload, headers = _problem(NotReady("the service is stopping"), scope)
-            except Exception as error:
-                status, payload, headers = _problem(error, scope)
-                if status == 500 and self._log_queries and request is not None:
-                    logger.error("it failed on this request", extra={"request": request.model_dump()})
-            finally:
-                if connection is not None:
-                    connection.on_disconnect = None
-            stages = Stages(stages.tokenize, stages.queue, stages.inference, self._clock() - started)
-            headers += [
-                (b"content-length", b"%d" % len(payload)),
-                (b"x-request-id", request_id_of(scope).encode("ascii")),
-                (b"server-timing", stages.server_timing()),
-            ]
-            # What is left of a body that was refused unread can't be told from the next request.
-            if self._is_draining() or body is None:
-                headers.append((b"connection", b"close"))
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": payload})
-        finally:
-            self._observe(route=self._route, status=status, source=source, stages=stages)
+            if exchange.refusal is not None:
+                raise exchange.refusal
+            request = decode(self._model, exchange.body)
+            answer = self._answer(request, self._clock() - exchange.read_at)
+            if not isinstance(answer, Answer):
+                exchange.run(self._answer_task(exchange, request, answer))
+                return
+            self._reply(exchange, answer)
+        except Exception as error:
+            self._fail(exchange, error, request)
+
+    async def _answer_task(self, exchange: Exchange, request: BaseModel, answering: Answering) -> None:
+        try:
+            self._reply(exchange, await answering)
+        except asyncio.CancelledError:
+            if exchange.is_abandoned:  # the queue has forgotten the query by now
+                self._observe(route=self._route, status=CLIENT_GONE, source=NO_SOURCE, stages=Stages())
+            else:
+                self._fail(exchange, NotReady("the service is stopping"), request)
+        except Exception as error:
+            self._fail(exchange, error, request)
+
+    def _reply(self, exchange: Exchange, answer: Answer) -> None:
+        payload = orjson.dumps(answer.document)
+        self._end(exchange, 200, JSON_HEADERS + answer.headers, payload, answer.source, answer.stages)
+
+    def _fail(self, exchange: Exchange, error: Exception, request: BaseModel | None) -> None:
+        document = problem_document(error, request_id=exchange.request_id)
+        status: int = document["status"]
+        if status == 500:
+            logger.error("request %s failed", exchange.request_id, exc_info=error)
+            if self._log_queries and request is not None:
+                logger.error("it failed on this request", extra={"request": request.model_dump()})
+        headers = b"".join(b"%b: %b\r\n" % header for header in problem_headers(document))
+        self._end(exchange, status, headers, orjson.dumps(document), NO_SOURCE, Stages())
+
+    def _end(
+        self, exchange: Exchange, status: int, headers: bytes, payload: bytes, source: str, stages: Stages
+    ) -> None:
+        stages = Stages(stages.tokenize, stages.queue, stages.inference, self._clock() - exchange.read_at)
+        headers += b"server-timing: %b\r\n" % stages.server_timing()
+        # What is left of a body that was refused unread can't be told from the next request.
+        exchange.reply(status, headers, payload, close=self._is_draining() or exchange.refusal is not None)
+        self._observe(route=self._route, status=status, source=source, stages=stages)
 
 
 class LeanRoute(APIRoute):
@@ -160,17 +178,6 @@ class LeanRoute(APIRoute):
             responses=problems,
         )
         self.handler = handler
-        self.app = handler
-
-
-def _problem(error: Exception, scope: Scope) -> tuple[int, bytes, list[tuple[bytes, bytes]]]:
-    """Status, body and headers of the reply to a request that failed with ``error``."""
-    request_id = request_id_of(scope)
-    document = problem_document(error, request_id=request_id)
-    status: int = document["status"]
-    if status == 500:
-        logger.error("request %s failed", request_id, exc_info=error)
-    return status, orjson.dumps(document), problem_headers(document)
 
 
 def decode(model: type[_Request], body: bytes) -> _Request:
@@ -229,42 +236,6 @@ def _refuse_constant(name: str) -> Any:
     raise MalformedBody(f"the body is not JSON: {name} is no JSON value")
 
 
-async def read_body(receive: Receive, *, limit: int) -> bytes | None:
-    """The whole body, or ``None`` when the client left.
-
-    Raises ``PayloadTooLarge`` before reading past ``limit`` bytes.
-    """
-    message: Message = await receive()
-    if message["type"] == "http.disconnect":
-        return None
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False) and len(body) <= limit:
-        return body
-    parts, size = [body], len(body)
-    while size <= limit and message.get("more_body", False):
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-    if size > limit:
-        raise PayloadTooLarge(f"a body of more than {limit} bytes")
-    return b"".join(parts)
-
-
-def _check_headers(scope: Scope, *, limit: int) -> None:
-    """Refuse by its headers what need not be read.
-
-    Raises ``PayloadTooLarge`` for a body announced as more than ``limit`` bytes, ``UnsupportedMediaType`` for anything
-    but JSON or nothing said.
-    """
-    for name, value in scope["headers"]:
-        if name == b"content-type":
-            if value == b"application/json":
-                continue
-            media_type = value.partition(b";")[0].strip().lower()
-            if media_type != b"application/json" and not media_type.endswith(b"+json"):
-                shown = media_type.decode("latin-1")
-                raise UnsupportedMediaType(f"content-type is {shown[:64]!r}; send application/json")
-        elif name == b"content-length" and value.isdigit() and int(value) > limit:
-            raise PayloadTooLarge(f"a body of {int(value)} bytes; at most {limit} are accepted")
+def _is_json(content_type: bytes) -> bool:
+    media_type = content_type.partition(b";")[0].strip().lower()
+    return media_type == b"application/json" or media_type.endswith(b"+json")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.fallback import FallbackManifest, write_fallback
-from app.student import FEATURES, Student
+from app.student import FEATURES, Scorer, Student
 from models.compiling.agreement import Agreement, agreement, demand
 from models.compiling.order import CompileError, LabelledQuery, Order, Queries
 from models.compiling.phrases import random_phrases, vocabulary
@@ -128,4 +128,5 @@ class FallbackMaker:
 
 def _logits(student: Student, texts: Sequence[str]) -> Floats:
     """[texts, labels]."""
-    return np.concatenate([student.logits(text) for text in texts])
+    scorer = Scorer(student)
+    return np.concatenate([scorer.logits(text) for text in texts])

@@ -31,6 +31,10 @@ class FakePool:
         self.asked: list[tuple[list[list[int]], float, bool]] = []
         self.refusal: Exception | None = None
 
+    def expect(self, tokens: int, *, deadline: float) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
     async def run(
         self, queries: Sequence[NDArray[np.int64]], *, deadline: float, is_bulk: bool = False
     ) -> list[Outcome]:

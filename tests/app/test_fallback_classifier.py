@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.classifier import Prediction
+from app.classifier import Predicting, Prediction
 from app.errors import DeadlineExceeded, InferenceFailed, InvalidField, NotReady, Overloaded
 from app.fallback_classifier import RESERVE_S, FallbackClassifier
 from app.ranking import Ranked
@@ -29,9 +29,10 @@ late = pytest.mark.parametrize("error", TOO_LATE, ids=lambda error: type(error).
 
 
 class Model:
-    """A classifier that takes ``MODEL_S`` to answer, or to raise ``error``."""
+    """A classifier that takes ``MODEL_S`` to answer, or to raise ``error``; it knows either at once or must wait."""
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock: VirtualClock, *, is_at_once: bool) -> None:
+        self._is_at_once = is_at_once
         self.error: Exception | None = None
         self.asked: list[tuple[Any, float]] = []
         self._clock = clock
@@ -39,7 +40,13 @@ class Model:
     def can_classify(self, query: str) -> bool:
         return query != "blank"
 
-    async def classify(self, query: str, *, timeout_s: float) -> Prediction:
+    def begin(self, query: str, *, timeout_s: float) -> Prediction | Predicting:
+        return self._answer(query, timeout_s) if self._is_at_once else self._answer_later(query, timeout_s)
+
+    async def _answer_later(self, query: str, timeout_s: float) -> Prediction:
+        return self._answer(query, timeout_s)
+
+    def _answer(self, query: str, timeout_s: float) -> Prediction:
         self.asked.append((query, timeout_s))
         self._clock.advance(MODEL_S)
         if self.error is not None:
@@ -47,13 +54,13 @@ class Model:
         return ANSWER
 
     async def classify_list(self, queries: Sequence[str], *, timeout_s: float) -> list[Prediction]:
-        return [await self.classify(query, timeout_s=timeout_s) for query in queries]
+        return [self._answer(query, timeout_s) for query in queries]
 
 
 class Setting:
-    def __init__(self) -> None:
+    def __init__(self, *, is_at_once: bool) -> None:
         self.clock = VirtualClock()
-        self.model = Model(self.clock)
+        self.model = Model(self.clock, is_at_once=is_at_once)
         self.asked: list[str] = []  # of the fallback
         self.classifier = FallbackClassifier(self.model, self.fallback, max_tokens=MAX_TOKENS, clock=self.clock)
 
@@ -63,9 +70,9 @@ class Setting:
         return RANKED
 
 
-@pytest.fixture
-def setting() -> Setting:
-    return Setting()
+@pytest.fixture(params=[True, False], ids=["at once", "later"])
+def setting(request: pytest.FixtureRequest) -> Setting:
+    return Setting(is_at_once=request.param)
 
 
 async def test_the_model_answers_while_it_can(setting: Setting) -> None:

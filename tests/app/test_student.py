@@ -12,10 +12,12 @@ from app.student import (
     DAMPING,
     EDGE_SHARE,
     LARGEST_COUNT,
+    LONGEST_WORD,
     PAIR_SHARE,
     PIECE_SHARE,
     WORD_SHARE,
     Features,
+    Scorer,
     Student,
     features,
 )
@@ -88,11 +90,14 @@ def test_logits_are_the_sum_of_the_weights_of_the_features_scaled_and_shifted() 
     chance = np.random.default_rng(3)
     weights = chance.integers(-127, 128, (512, 3)).astype(np.int8)
     scale, bias = (chance.normal(size=3).astype(np.float32) for _ in range(2))
-    buckets, values = features("where is my parcel", 512)
-    expected = sum(value * weights[bucket].astype(float) for bucket, value in zip(buckets, values, strict=True))
+    scorer = Scorer(Student(weights, scale, bias))
+    for text in ("where is my parcel", "where", "is my parcel where it is", "parcel " * 20, "x" * (LONGEST_WORD + 1)):
+        buckets, values = features(text, 512)
+        expected = sum(value * weights[bucket].astype(float) for bucket, value in zip(buckets, values, strict=True))
 
-    logits = Student(weights, scale, bias).logits("where is my parcel")
+        first, again = scorer.logits(text), scorer.logits(text)
 
-    assert logits.shape == (1, 3)
-    assert logits.dtype == np.float32
-    assert logits[0] == pytest.approx(expected * scale + bias, rel=1e-5)
+        assert first.shape == (1, 3)
+        assert first.dtype == np.float32
+        assert first[0] == pytest.approx(expected * scale + bias, rel=1e-4)
+        assert (first == again).all()  # whether its words were known or not

@@ -64,6 +64,15 @@ def test_pipelined_requests_may_be_of_every_kind_and_size(service: RunningServic
         assert [connection.reply().status for _ in sent] == [status for _, status in sent]
 
 
+def test_a_thousand_may_wait_behind_one_that_takes_time(service: RunningService) -> None:
+    """They are answered one after the other, not one inside the other, and while the client reads."""
+    blank = post("/v1/intent", {"query": ""})
+    with service.connect() as connection:
+        connection.send(GOOD + blank * 3000 + request("GET", "/healthz"))
+
+        assert [connection.reply().status for _ in range(3002)] == [200, *[422] * 3000, 200]
+
+
 def test_a_pipelined_request_may_come_in_pieces(service: RunningService) -> None:
     with service.connect() as connection:
         connection.send(GOOD + GOOD + GOOD[:-5])
@@ -135,10 +144,12 @@ def test_an_offer_of_http2_is_declined_by_an_answer(service: RunningService) -> 
     assert not service.records_of("Unsupported upgrade request.")
 
 
-def test_a_whole_url_as_the_target_is_understood(service: RunningService) -> None:
-    reply = service.send(GOOD.replace(b"POST /v1", b"POST http://shop.example/v1"))
-
-    assert reply.status == 200
+@pytest.mark.parametrize(
+    "target",
+    [b"http://shop.example/v1/intent", b"/v1/%69ntent", b"/v1/intent?shop=de", b"/v1/intent?", b"/v1/intent#x"],
+)
+def test_a_target_may_be_spelled_as_http_allows(service: RunningService, target: bytes) -> None:
+    assert service.send(GOOD.replace(b"/v1/intent", target)).status == 200
 
 
 @pytest.mark.parametrize("target", [b"shop.example:443", b"/caf\xe9"])

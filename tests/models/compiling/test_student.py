@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("scipy", reason="teaching needs scipy")
 
-from app.student import features
+from app.student import Scorer, features
 from models.compiling.student import design_matrix, quantise, teach
 from models.training.scores import softmax
 
@@ -18,7 +18,7 @@ ANSWERS = np.array([[0.9, 0.1]] * 3 + [[0.1, 0.9]] * 3 + [[0.5, 0.5]] * 2)
 
 def answer(weights: list[float]) -> np.ndarray:
     student = teach(TEXTS, ANSWERS, np.array(weights), buckets=BUCKETS)
-    return np.concatenate([softmax(student.logits(text)) for text in TEXTS])
+    return np.concatenate([softmax(Scorer(student).logits(text)) for text in TEXTS])
 
 
 def test_it_answers_what_it_was_taught_as_its_teacher_does() -> None:
@@ -66,4 +66,4 @@ def test_a_weight_moves_by_half_a_step_at_most_when_it_becomes_int8() -> None:
 
 def test_a_label_that_nothing_speaks_for_is_no_division_by_zero() -> None:
     student = quantise(np.zeros((4, 2)), np.zeros(2))
-    assert np.isfinite(student.logits("lamp")).all()
+    assert np.isfinite(Scorer(student).logits("lamp")).all()
