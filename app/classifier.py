@@ -97,8 +97,8 @@ class Classifier:
             return Prediction(ranked, "override")
         tokens = self._encode(query, text)
         deadline = started + timeout_s
-        self._pool.expect(len(tokens.ids), deadline=deadline)
-        return self._run(tokens, self._clock() - started, deadline)
+        tokenize_s = self._clock() - started
+        return self._outcome(tokens, tokenize_s, self._pool.run([tokens.ids], deadline=deadline))
 
     async def classify(self, query: str, *, timeout_s: float) -> Prediction:
         """The answer for one query, within ``timeout_s`` of now.
@@ -108,8 +108,10 @@ class Classifier:
         begun = self.begin(query, timeout_s=timeout_s)
         return begun if isinstance(begun, Prediction) else await begun
 
-    async def _run(self, tokens: Tokens, tokenize_s: float, deadline: float) -> Prediction:
-        (outcome,) = await self._pool.run([tokens.ids], deadline=deadline)
+    async def _outcome(
+        self, tokens: Tokens, tokenize_s: float, running: Coroutine[Any, Any, list[Outcome]]
+    ) -> Prediction:
+        (outcome,) = await running
         return prediction_of(tokens, tokenize_s, outcome)
 
     async def classify_list(self, queries: Sequence[str], *, timeout_s: float) -> list[Prediction]:

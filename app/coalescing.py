@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from app.batching.pool import ReplicaPool
@@ -80,9 +80,6 @@ class Flights:
     def __len__(self) -> int:
         return len(self._by_text)
 
-    def __contains__(self, text: object) -> bool:
-        return text in self._by_text
-
     def join(self, text: str, *, deadline: float, is_bulk: bool = False) -> Flight | None:
         """The flight of this text, which now lives until ``deadline`` at least; ``None`` where one must be started.
 
@@ -117,8 +114,8 @@ class Flights:
             flights.append(flight)
         return flights
 
-    async def wait(self, flights: Sequence[Flight], *, deadline: float) -> list[Outcome]:
-        """The outcomes of different texts, in order.
+    def wait(self, flights: Sequence[Flight], *, deadline: float) -> Coroutine[Any, Any, list[Outcome]]:
+        """Be one of those who wait for ``flights``; what to await is their outcomes, in order.
 
         Raises ``DeadlineExceeded`` at the caller's own deadline, and what failed a flight as a whole. Neither that nor
         a cancellation of the caller touches whoever else waits for the same flights.
@@ -127,8 +124,11 @@ class Flights:
         request = Request(len(flights))
         for index, flight in enumerate(flights):
             flight.board(request, index, now)
+        return self._wait(request, flights, deadline - now)
+
+    async def _wait(self, request: Request, flights: Sequence[Flight], timeout_s: float) -> list[Outcome]:
         try:
-            return await request.wait(deadline - now)
+            return await request.wait(timeout_s)
         except asyncio.CancelledError:
             self._pool.count_cancelled(flight.entry for flight in flights)
             raise

@@ -13,6 +13,10 @@ from app.text import is_cut, normalise
 # The model is given up so long before a query's deadline that the reply is still in time: the event loop's timers
 # count whole milliseconds, beside which the fallback's own time is nothing.
 RESERVE_S = 0.001
+# A busy event loop is later than that. How late it was is believed until it hasn't been for some hundred give-ups, and
+# leaves the model half of the time at least.
+FORGETTING = 0.99
+LARGEST_RESERVE = 0.5  # of the time that there is
 LATE = (Overloaded, NotReady, DeadlineExceeded)
 
 
@@ -37,25 +41,28 @@ class FallbackClassifier:
         self._fallback = fallback
         self._max_tokens = max_tokens
         self._clock = clock
+        self._late_s = 0.0  # how late the event loop gave up of late
 
     def begin(self, query: str, *, timeout_s: float) -> Prediction | Predicting:
         """Raises what the other one does, but neither ``Overloaded``, ``NotReady`` nor ``DeadlineExceeded``."""
         started = self._clock()
+        patience_s = timeout_s - min(RESERVE_S + self._late_s, max(RESERVE_S, LARGEST_RESERVE * timeout_s))
         try:
-            begun = self._begin(query, timeout_s=timeout_s - RESERVE_S)
+            begun = self._begin(query, timeout_s=patience_s)
         except LATE:
             return self._fall_back(query, started)
-        return begun if isinstance(begun, Prediction) else self._or_fall_back(begun, query, started)
+        return begun if isinstance(begun, Prediction) else self._or_fall_back(begun, query, started, patience_s)
 
     async def classify(self, query: str, *, timeout_s: float) -> Prediction:
         """Raises as ``begin`` does."""
         begun = self.begin(query, timeout_s=timeout_s)
         return begun if isinstance(begun, Prediction) else await begun
 
-    async def _or_fall_back(self, begun: Predicting, query: str, started: float) -> Prediction:
+    async def _or_fall_back(self, begun: Predicting, query: str, started: float, patience_s: float) -> Prediction:
         try:
             return await begun
         except LATE:
+            self._late_s = max(self._clock() - started - patience_s, FORGETTING * self._late_s)
             return self._fall_back(query, started)
 
     def _fall_back(self, query: str, started: float) -> Prediction:

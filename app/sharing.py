@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from app.batching.pool import ReplicaPool
+from app.batching.request import Outcome
 from app.cache import AnswerCache
 from app.classifier import QUERIES_A_TURN, CacheResult, Classifier, Predicting, Prediction, prediction_of
 from app.coalescing import Flight, Flights
@@ -47,23 +48,27 @@ class SharingClassifier(Classifier):
         if (known := self._recall(text)) is not None:
             return self._for(query, known)
         deadline = started + timeout_s
-        tokens = None
-        if text not in self._flights:  # who joins adds no work, so nobody is refused for it
-            tokens = self._tokenizer.encode(text)
-            self._pool.expect(len(tokens.ids), deadline=deadline)
-        return self._fly(query, text, tokens, started, deadline)
-
-    async def _fly(self, query: str, text: str, tokens: Tokens | None, started: float, deadline: float) -> Prediction:
         result: CacheResult = "joined"
         flight = self._flights.join(text, deadline=deadline)
         if flight is None:
             result = "miss"
-            (flight,) = self._flights.start({text: tokens or self._tokenizer.encode(text)}, deadline=deadline)
+            (flight,) = self._flights.start({text: self._tokenizer.encode(text)}, deadline=deadline)
         else:
             self._on_shared(1)
-        tokenized = self._clock()
-        (outcome,) = await self._flights.wait([flight], deadline=deadline)
-        return self._for(query, prediction_of(flight.tokens, tokenized - started, outcome, result))
+        tokenize_s = self._clock() - started
+        landing = self._flights.wait([flight], deadline=deadline)
+        return self._landed(query, flight.tokens, tokenize_s, result, landing)
+
+    async def _landed(
+        self,
+        query: str,
+        tokens: Tokens,
+        tokenize_s: float,
+        result: CacheResult,
+        landing: Coroutine[Any, Any, list[Outcome]],
+    ) -> Prediction:
+        (outcome,) = await landing
+        return self._for(query, prediction_of(tokens, tokenize_s, outcome, result))
 
     async def classify_list(self, queries: Sequence[str], *, timeout_s: float) -> list[Prediction]:
         started = self._clock()

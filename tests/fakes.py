@@ -69,10 +69,6 @@ class ManualPool:
         self.cancelled: list[State] = []
         self.refusal: Exception | None = None
 
-    def expect(self, tokens: int, *, deadline: float) -> None:
-        if self.refusal is not None:
-            raise self.refusal
-
     def admit(self, entries: Sequence[Entry]) -> None:
         if self.refusal is not None:
             raise self.refusal

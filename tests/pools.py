@@ -80,8 +80,11 @@ async def open_pool(
 def run(
     pool: ReplicaPool, *queries: NDArray[np.int64], within_s: float = PATIENCE_S, is_bulk: bool = False
 ) -> asyncio.Task[list[Outcome]]:
+    async def outcomes() -> list[Outcome]:
+        return await pool.run(queries, deadline=deadline, is_bulk=is_bulk)
+
     deadline = pool._clock() + within_s
-    return asyncio.ensure_future(pool.run(queries, deadline=deadline, is_bulk=is_bulk))
+    return asyncio.ensure_future(outcomes())
 
 
 async def running(backend: FakeBackend, rows: int = 1) -> None:

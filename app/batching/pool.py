@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +45,7 @@ class ReplicaPool:
         self._idle: list[Replica] = []  # each behind its closed gate
         self._woken = 0  # on their way from there to the lock
         self._closed = False
+        self._is_letting_in = False  # at the event loop's next turn
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_row = on_row
         self._on_cancelled = on_cancelled
@@ -103,13 +104,13 @@ class ReplicaPool:
             self._queue = make_queue(list(seconds))
             self._wake(len(self._idle))
 
-    async def run(
+    def run(
         self, queries: Sequence[NDArray[np.int64]], *, deadline: float, is_bulk: bool = False
-    ) -> list[Outcome]:
-        """The outcomes of ``queries`` (each [tokens] int64), in order.
+    ) -> Coroutine[Any, Any, list[Outcome]]:
+        """Let ``queries`` (each [tokens] int64) in; what to await is their outcomes, in order.
 
-        Raises ``NotReady``, ``Overloaded`` or ``PayloadTooLarge`` at once, ``DeadlineExceeded`` at the deadline (in
-        seconds of the pool's clock). Cancelling the caller takes its queries out of the queue.
+        Raises ``NotReady``, ``Overloaded`` or ``PayloadTooLarge`` at once, and when awaited ``DeadlineExceeded`` at the
+        deadline (in seconds of the pool's clock). Cancelling who awaits takes the queries out of the queue.
         """
         now = self._clock()
         request = Request(len(queries))
@@ -118,8 +119,11 @@ class ReplicaPool:
             for index, ids in enumerate(queries)
         ]
         self.admit(entries)
+        return self._wait(request, entries, deadline - now)
+
+    async def _wait(self, request: Request, entries: Sequence[Entry], timeout_s: float) -> list[Outcome]:
         try:
-            return await request.wait(deadline - now)
+            return await request.wait(timeout_s)
         except asyncio.CancelledError:
             self.count_cancelled(entries)
             raise
@@ -127,19 +131,19 @@ class ReplicaPool:
             if request.remaining:
                 self.abandon(entries)
 
-    def expect(self, tokens: int, *, deadline: float) -> None:
-        """Raise at once what ``run`` would for a single query of so many tokens, before anything is made for it."""
-        with self._lock:
-            self.queue.expect(tokens, deadline, self._clock(), replicas=self._ready_replicas())
-
     def admit(self, entries: Sequence[Entry]) -> None:
         """Let all of ``entries``, just made with one deadline, into the queue, or none of them.
+
+        Replicas see them at the event loop's next turn, all that came in this one together: one that took them as they
+        come would wrest the interpreter from the loop between any two, for rows of one query.
 
         Raises ``NotReady``, ``Overloaded`` or ``PayloadTooLarge``.
         """
         with self._lock:
-            self.queue.offer(entries, entries[0].enqueued_at, replicas=self._ready_replicas())
-            self._wake(len(entries))
+            self.queue.offer(entries, entries[0].enqueued_at, replicas=self._ready_replicas(), hold=True)
+        if not self._is_letting_in:
+            self._is_letting_in = True
+            asyncio.get_running_loop().call_soon(self._let_in)
 
     def extend(self, entry: Entry, deadline: float) -> bool:
         """Let an entry live until ``deadline`` at least; false where it is too late, since it has ended."""
@@ -206,6 +210,11 @@ class ReplicaPool:
         for replica in self._replicas:
             if replica.ident is not None:
                 replica.join(max(0.0, deadline - time.monotonic()))
+
+    def _let_in(self) -> None:
+        self._is_letting_in = False
+        with self._lock:
+            self._wake(self.queue.let_in())
 
     def _ready_replicas(self) -> int:
         """Raises ``NotReady`` where there is none."""

@@ -111,6 +111,7 @@ class BatchQueue:
         self._segments = {bucket: segments(bucket) for bucket in latency.buckets}
         self._singles: deque[Entry] = deque()
         self._bulk: deque[Entry] = deque()
+        self._held: list[Entry] = []
         self._waiting = 0
         self._single_tokens = 0
         self._bulk_tokens = 0
@@ -131,37 +132,24 @@ class BatchQueue:
 
     def oldest_age(self, now: float) -> float:
         """Seconds that the longest waiting entry has waited; 0 when none waits."""
-        heads = [queue[0].enqueued_at for queue in (self._singles, self._bulk) if queue]
+        heads = [queue[0].enqueued_at for queue in (self._singles, self._bulk, self._held) if queue]
         return now - min(heads) if heads else 0.0
 
-    def offer(self, entries: Sequence[Entry], now: float, *, replicas: int) -> None:
+    def offer(self, entries: Sequence[Entry], now: float, *, replicas: int, hold: bool = False) -> None:
         """Admit all of ``entries``, which are one request with one deadline, or none.
+
+        With ``hold`` they have their place from now on, but no row takes them before ``let_in``.
 
         Raises ``PayloadTooLarge`` when they could never fit, ``Overloaded`` when they don't fit now or when the backlog
         on ``replicas`` replicas would make one of them late: a refusal now is worth more than a time-out later.
         """
-        first = entries[0]
         tokens = sum(entry.tokens for entry in entries)
-        longest = max(entry.tokens for entry in entries)
-        self._check(tokens, longest, first.deadline, now, replicas=replicas, is_bulk=first.is_bulk)
-        (self._bulk if first.is_bulk else self._singles).extend(entries)
-        self._waiting += len(entries)
-        if first.is_bulk:
-            self._bulk_tokens += tokens
-        else:
-            self._single_tokens += tokens
-
-    def expect(self, tokens: int, deadline: float, now: float, *, replicas: int) -> None:
-        """Raise what ``offer`` would for a single query of so many tokens: a refusal need not be made ready for."""
-        self._check(tokens, tokens, deadline, now, replicas=replicas, is_bulk=False)
-
-    def _check(self, tokens: int, longest: int, deadline: float, now: float, *, replicas: int, is_bulk: bool) -> None:
-        """Raise what keeps one request of so many tokens, ``longest`` in one of its queries, from being let in."""
-        if longest > self.latency.buckets[-1]:
+        if (longest := max(entry.tokens for entry in entries)) > self.latency.buckets[-1]:
             raise PayloadTooLarge(f"{longest} tokens in one query; a row holds {self.latency.buckets[-1]}")
         if tokens > self._max_tokens:
             raise PayloadTooLarge(f"{tokens} tokens in one request; at most {self._max_tokens} can wait")
         rate = SUSTAINED * self.latency.tokens_per_second * max(1, replicas)
+        is_bulk = entries[0].is_bulk
         own_s = tokens / rate if is_bulk or self._singles_return else None
         if (excess := self.tokens + tokens - self._max_tokens) > 0:
             detail = f"{self.tokens} of {self._max_tokens} tokens are waiting"
@@ -172,12 +160,29 @@ class BatchQueue:
         row_s = self.latency[self.latency.bucket_for(row_tokens)]
         reply_s = self._reply_seconds(now)
         answer_s = (ahead + tokens) / rate + ROWS_BESIDE * row_s + reply_s
-        left_s = deadline - now
+        left_s = entries[0].deadline - now
         # A lone query is let in whatever the table says, or a table that is too slow by mistake would never be measured
         # again; a list says what it costs by itself.
         if answer_s > left_s and (ahead or is_bulk or reply_s > left_s):
             detail = f"an answer takes {answer_s * 1e3:.0f} ms, the deadline is in {max(0.0, left_s) * 1e3:.0f} ms"
             raise self._refusal(detail, now, excess_s=answer_s - left_s, own_s=own_s)
+        if hold:
+            self._held += entries
+        else:
+            (self._bulk if is_bulk else self._singles).extend(entries)
+        self._waiting += len(entries)
+        if is_bulk:
+            self._bulk_tokens += tokens
+        else:
+            self._single_tokens += tokens
+
+    def let_in(self) -> int:
+        """Let rows take what was held; returns how many entries that were."""
+        held, self._held = self._held, []
+        for entry in held:
+            if entry.state is State.WAITING:
+                (self._bulk if entry.is_bulk else self._singles).append(entry)
+        return len(held)
 
     def abandon(self, entries: Iterable[Entry]) -> int:
         """Forget entries whose owner no longer waits; returns how many of them were still waiting."""
@@ -232,6 +237,7 @@ class BatchQueue:
 
     def drain(self) -> list[Entry]:
         """Everything that still waits, taken out: for a service that stops."""
+        self.let_in()
         left = [entry for queue in (self._singles, self._bulk) for entry in queue if entry.state is State.WAITING]
         for entry in left:
             self._leave(entry)

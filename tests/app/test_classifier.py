@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,15 @@ class FakePool:
         self.asked: list[tuple[list[list[int]], float, bool]] = []
         self.refusal: Exception | None = None
 
-    def expect(self, tokens: int, *, deadline: float) -> None:
-        if self.refusal is not None:
-            raise self.refusal
-
-    async def run(
+    def run(
         self, queries: Sequence[NDArray[np.int64]], *, deadline: float, is_bulk: bool = False
-    ) -> list[Outcome]:
+    ) -> Coroutine[Any, Any, list[Outcome]]:
         self.asked.append(([ids.tolist() for ids in queries], deadline, is_bulk))
         if self.refusal is not None:
             raise self.refusal
+        return self._outcomes(queries)
+
+    async def _outcomes(self, queries: Sequence[NDArray[np.int64]]) -> list[Outcome]:
         return [Outcome(_answer(ids), 0.25, 0.5) for ids in queries]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.classifier import Predicting, Prediction
 from app.errors import DeadlineExceeded, InferenceFailed, InvalidField, NotReady, Overloaded
-from app.fallback_classifier import RESERVE_S, FallbackClassifier
+from app.fallback_classifier import FORGETTING, RESERVE_S, FallbackClassifier
 from app.ranking import Ranked
 from tests.fakes import VirtualClock
 
@@ -121,3 +121,21 @@ async def test_a_fault_stays_a_fault_and_a_wrong_query_wrong(setting: Setting, e
 def test_it_can_classify_what_the_model_can(setting: Setting) -> None:
     assert setting.classifier.can_classify("order")
     assert not setting.classifier.can_classify("blank")
+
+
+@pytest.mark.parametrize("setting", [False], indirect=True, ids=["later"])
+async def test_an_event_loop_that_gives_up_late_is_given_that_time(setting: Setting) -> None:
+    """It was a second late, so the next one is given up a second earlier; less and less, and half the time at most."""
+    setting.model.error = TOO_LATE[2]
+    timeout_s = MODEL_S - 1.0 + RESERVE_S
+    for _ in range(2):
+        await setting.classifier.classify("order", timeout_s=timeout_s)
+    assert [left_s for _, left_s in setting.model.asked] == pytest.approx([MODEL_S - 1.0, MODEL_S - 2.0])
+
+    await setting.classifier.classify("order", timeout_s=100.0)
+    await setting.classifier.classify("order", timeout_s=100.0)
+    (_, before), (_, after) = setting.model.asked[2:]
+    assert after - before == pytest.approx((1 - FORGETTING) * 2.0)
+
+    await setting.classifier.classify("order", timeout_s=1.0)
+    assert setting.model.asked[-1] == ("order", 0.5)

@@ -60,6 +60,16 @@ class TestAnswers:
             await asyncio.gather(first, *others)
         assert backend.rows == [[(9, 9)], [(token, 9, 9) for token in range(10, 16)]]
 
+    async def test_what_comes_in_one_turn_of_the_loop_is_seen_together(self) -> None:
+        """An idle replica that took them as they come would run a row for each."""
+        backend = FakeBackend()
+        async with open_pool(backend) as pool:
+            await turn_until(lambda: "1 idle" in repr(pool))
+            deadline = pool._clock() + PATIENCE_S
+            answers = [pool.run([query(token, 9, 9)], deadline=deadline) for token in range(10, 15)]
+            await asyncio.gather(*answers)
+        assert backend.rows == [[(token, 9, 9) for token in range(10, 15)]]
+
     async def test_each_idle_replica_takes_work(self) -> None:
         """F11, F16."""
         backend = FakeBackend()

@@ -411,6 +411,46 @@ class TestComingBack:
         assert last == LONGEST_RETRY_S
 
 
+class TestHeldBack:
+    def test_it_has_its_place_but_no_row_takes_it_before_it_is_let_in(self) -> None:
+        queue = make_queue(max_tokens=20)
+        held = [entry(8), entry(6)]
+        for each in held:
+            queue.offer([each], 0.0, replicas=1, hold=True)
+        assert (len(queue), queue.tokens, queue.oldest_age(1.5)) == (2, 14, 1.5)
+        refuse(queue, 7)
+        assert queue.next_row(0.0, idle_replicas=1) == (None, [])
+
+        (later,) = offer(queue, 5)
+        assert queue.let_in() == 2
+        assert take(queue).entries == [later, *held]
+        assert queue.let_in() == 0
+
+    def test_a_list_that_was_held_is_behind_every_single_query(self) -> None:
+        queue = make_queue()
+        listed, single = entry(5, is_bulk=True), entry(5)
+        for each in (listed, single):
+            queue.offer([each], 0.0, replicas=1, hold=True)
+        queue.let_in()
+        assert take(queue).entries == [single, listed]
+
+    def test_who_ends_meanwhile_is_never_run(self) -> None:
+        queue = make_queue()
+        gone, stays = entry(5), entry(6)
+        for each in (gone, stays):
+            queue.offer([each], 0.0, replicas=1, hold=True)
+        assert queue.abandon([gone]) == 1
+        queue.let_in()
+        assert take(queue).entries == [stays]
+
+    def test_a_drain_takes_it_out(self) -> None:
+        queue = make_queue()
+        held = entry(5)
+        queue.offer([held], 0.0, replicas=1, hold=True)
+        assert queue.drain() == [held]
+        assert (len(queue), queue.tokens, queue.let_in()) == (0, 0, 0)
+
+
 class TestAloneInTheQueue:
     """With nothing ahead of it a request is judged by its own time."""
 
