@@ -117,7 +117,7 @@ class ReplicaPool:
         if failures and (least is None or len(seconds) < least):
             raise failures[0]
         for failure in failures:
-            logger.error("a replica stays out", exc_info=failure)
+            logger.error("a replica stays out: %s", failure)
         with self._lock:
             self._queue = make_queue(seconds)
             self._wake(len(self._idle))
