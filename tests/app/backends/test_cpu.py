@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -182,3 +184,21 @@ def test_file_that_is_no_model_is_named(tmp_path: Path, damage: str) -> None:
         (tmp_path / MODEL).write_text("<net>")
     with pytest.raises(BackendError, match=r"model\.xml can't be loaded"):
         CpuBackend(tmp_path, make_target(8)).load(0)
+
+
+def test_loading_it_is_reported_to_nobody(directory: Path, tmp_path: Path) -> None:
+    """OpenVINO's telemetry, which is on without asking, keeps its state in the home directory."""
+    home = tmp_path / "home"
+    home.mkdir()
+    foreign = {name: value for name, value in os.environ.items() if name != "CI"}  # it is off there by itself
+    program = (
+        "import sys; from pathlib import Path;"
+        "from app.backends.cpu import CpuBackend; from app.bundle import TargetManifest;"
+        "CpuBackend(Path(sys.argv[1]), TargetManifest.model_validate_json(sys.argv[2])).load(0);"
+        "assert sys.modules['openvino'], 'not loaded'"
+    )
+    arguments = [str(directory), make_target(8).model_dump_json()]
+    subprocess.run(
+        [sys.executable, "-c", program, *arguments], env=foreign | {"HOME": str(home)}, check=True, timeout=100
+    )
+    assert list(home.iterdir()) == []
