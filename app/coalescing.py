@@ -124,11 +124,11 @@ class Flights:
         request = Request(len(flights))
         for index, flight in enumerate(flights):
             flight.board(request, index, now)
-        return self._wait(request, flights, deadline - now)
+        return self._wait(request, flights, deadline)
 
-    async def _wait(self, request: Request, flights: Sequence[Flight], timeout_s: float) -> list[Outcome]:
+    async def _wait(self, request: Request, flights: Sequence[Flight], deadline: float) -> list[Outcome]:
         try:
-            return await request.wait(timeout_s)
+            return await request.wait(deadline - self._clock())
         except asyncio.CancelledError:
             self._pool.count_cancelled(flight.entry for flight in flights)
             raise

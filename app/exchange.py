@@ -69,7 +69,7 @@ class Exchange:
         self.handler = handler
         self.headers = headers
         self.keep_alive = keep_alive
-        self.body = b""
+        self.body: bytes | bytearray = b""
         self.more_body = True
         self.read_at = 0.0
         self.refusal: QueryIntentError | None = None
@@ -96,6 +96,15 @@ class Exchange:
     def is_abandoned(self) -> bool:
         """Whether nobody is there any more to be answered."""
         return self._connection.transport.is_closing()
+
+    def receive(self, data: bytes) -> None:
+        """More of its body, which nearly always comes in one piece."""
+        if not self.body:
+            self.body = data
+            return
+        if isinstance(self.body, bytes):
+            self.body = bytearray(self.body)  # grows without being copied each time
+        self.body += data
 
     def run(self, answering: Coroutine[Any, Any, None]) -> None:
         """Answer in a task, which is cancelled when the client leaves, or at the end of the server's patience."""

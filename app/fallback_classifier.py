@@ -13,9 +13,9 @@ from app.text import is_cut, normalise
 # The model is given up so long before a query's deadline that the reply is still in time: the event loop's timers
 # count whole milliseconds, beside which the fallback's own time is nothing.
 RESERVE_S = 0.001
-# A busy event loop is later than that. How late it was is believed until it hasn't been for some hundred give-ups, and
-# leaves the model half of the time at least.
-FORGETTING = 0.99
+# A busy event loop is later than that. How late it was is believed half as much every half second, and leaves the model
+# half of the time at least.
+HALF_LIFE_S = 0.5
 LARGEST_RESERVE = 0.5  # of the time that there is
 LATE = (Overloaded, NotReady, DeadlineExceeded)
 
@@ -41,12 +41,14 @@ class FallbackClassifier:
         self._fallback = fallback
         self._max_tokens = max_tokens
         self._clock = clock
-        self._late_s = 0.0  # how late the event loop gave up of late
+        self._late_s = 0.0  # how late the event loop gave up of late, and when that was
+        self._late_at = 0.0
 
     def begin(self, query: str, *, timeout_s: float) -> Prediction | Predicting:
         """Raises what the other one does, but neither ``Overloaded``, ``NotReady`` nor ``DeadlineExceeded``."""
         started = self._clock()
-        patience_s = timeout_s - min(RESERVE_S + self._late_s, max(RESERVE_S, LARGEST_RESERVE * timeout_s))
+        reserve_s = RESERVE_S + self._lateness(started)
+        patience_s = timeout_s - min(reserve_s, max(RESERVE_S, LARGEST_RESERVE * timeout_s))
         try:
             begun = self._begin(query, timeout_s=patience_s)
         except LATE:
@@ -62,8 +64,13 @@ class FallbackClassifier:
         try:
             return await begun
         except LATE:
-            self._late_s = max(self._clock() - started - patience_s, FORGETTING * self._late_s)
+            now = self._clock()
+            self._late_s = max(now - started - max(0.0, patience_s), self._lateness(now))
+            self._late_at = now
             return self._fall_back(query, started)
+
+    def _lateness(self, now: float) -> float:
+        return float(self._late_s * 0.5 ** ((now - self._late_at) / HALF_LIFE_S))
 
     def _fall_back(self, query: str, started: float) -> Prediction:
         given_up = self._clock()

@@ -139,6 +139,7 @@ class ConnectionProtocol(HttpToolsProtocol):
         self.expect_100_continue = False
         self._messages += 1
         self._is_arriving = True
+        self._idle_since = None
         if self.reading_since is None:  # a pipelined request that came with the end of the one before
             self.reading_since = self.loop.time()
         self._first_chunk_bytes, self._header_bytes, self._headers_complete = self._chunk_bytes, 0, False
@@ -166,7 +167,7 @@ class ConnectionProtocol(HttpToolsProtocol):
         exchange: object = self.cycle
         if isinstance(exchange, Exchange):
             if exchange.refusal is None:
-                exchange.body = exchange.body + body if exchange.body else body
+                exchange.receive(body)
                 if len(exchange.body) > exchange.handler.max_body_bytes:
                     self._give_up(
                         exchange, PayloadTooLarge(f"a body of more than {exchange.handler.max_body_bytes} bytes")
@@ -203,12 +204,13 @@ class ConnectionProtocol(HttpToolsProtocol):
 
     def _go_on(self) -> None:
         """To the next request that is here, or wait for one."""
-        self.flow.resume_reading()
         if self.pipeline:
             # Not at once: a client may send a thousand in a packet, each of which would be a call inside the last.
             self.loop.call_soon(self._start_asgi_task, *self.pipeline.pop())
         elif not self._is_arriving:
             self._idle_since = self.loop.time()
+        if not self.pipeline:  # else there is enough to do, and to keep
+            self.flow.resume_reading()
         if self._refusal is not None:
             self._refuse_in_turn(self._refusal)
 
@@ -234,11 +236,12 @@ class ConnectionProtocol(HttpToolsProtocol):
         earlier = self.cycle
         keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
         exchange = Exchange(self, handler, self.headers, keep_alive=keep_alive)
+        refusal = handler.refusal_of(self.headers)
         self.cycle = cast(RequestResponseCycle, exchange)
-        if (refusal := handler.refusal_of(self.headers)) is not None:
+        if refusal is not None:
             self._give_up(exchange, refusal)
         if earlier is None or earlier.response_complete:
-            self._start_exchange(exchange)
+            self._start_asgi_task(self.cycle, self.app)
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
@@ -262,7 +265,9 @@ class ConnectionProtocol(HttpToolsProtocol):
             exchange.handler(exchange)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        if isinstance(cycle, Exchange):
+        if self._waits_to_write:
+            self.pipeline.append((cycle, app))
+        elif isinstance(cycle, Exchange):
             self._start_exchange(cycle)
         elif cycle.more_body and not cycle.waiting_for_100_continue and not _is_large(cycle):
             self._held_back = cycle, app

@@ -138,11 +138,11 @@ class ReplicaPool:
             for index, ids in enumerate(queries)
         ]
         self.admit(entries)
-        return self._wait(request, entries, deadline - now)
+        return self._wait(request, entries, deadline)
 
-    async def _wait(self, request: Request, entries: Sequence[Entry], timeout_s: float) -> list[Outcome]:
+    async def _wait(self, request: Request, entries: Sequence[Entry], deadline: float) -> list[Outcome]:
         try:
-            return await request.wait(timeout_s)
+            return await request.wait(deadline - self._clock())
         except asyncio.CancelledError:
             self.count_cancelled(entries)
             raise
@@ -262,10 +262,9 @@ class ReplicaPool:
 
     def _wake(self, replicas: int) -> None:
         """Let so many idle replicas look for a row, those first that ran last: their caches are warm."""
-        for replica in self._idle[-replicas:]:
-            replica.gate.release()
+        for _ in range(min(replicas, len(self._idle))):
+            self._idle.pop().gate.release()
             self._woken += 1
-        del self._idle[-replicas:]
 
     def _post(self, callback: Callable[..., None], *args: Any) -> None:
         assert self._loop is not None

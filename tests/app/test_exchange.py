@@ -98,3 +98,13 @@ async def test_who_leaves_before_anything_runs_leaves_nothing_to_end(connection:
     exchange_on(connection).abandon()
     await asyncio.sleep(0)
     assert connection.written == b""
+
+
+async def test_a_body_in_pieces_is_put_together_in_place(connection: FakeConnection) -> None:
+    exchange = exchange_on(connection)
+    exchange.receive(b"ab")
+    exchange.receive(b"c")
+    growing = exchange.body
+    exchange.receive(b"de")
+    assert bytes(exchange.body) == b"abcde"
+    assert exchange.body is growing

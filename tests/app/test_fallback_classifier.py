@@ -9,7 +9,7 @@ import pytest
 
 from app.classifier import Predicting, Prediction
 from app.errors import DeadlineExceeded, InferenceFailed, InvalidField, NotReady, Overloaded
-from app.fallback_classifier import FORGETTING, RESERVE_S, FallbackClassifier
+from app.fallback_classifier import HALF_LIFE_S, RESERVE_S, FallbackClassifier
 from app.ranking import Ranked
 from tests.fakes import VirtualClock
 
@@ -125,17 +125,31 @@ def test_it_can_classify_what_the_model_can(setting: Setting) -> None:
 
 @pytest.mark.parametrize("setting", [False], indirect=True, ids=["later"])
 async def test_an_event_loop_that_gives_up_late_is_given_that_time(setting: Setting) -> None:
-    """It was a second late, so the next one is given up a second earlier; less and less, and half the time at most."""
+    """It was a second late, so the next one is given up a second earlier; half of it is forgotten every half second."""
     setting.model.error = TOO_LATE[2]
     timeout_s = MODEL_S - 1.0 + RESERVE_S
     for _ in range(2):
         await setting.classifier.classify("order", timeout_s=timeout_s)
-    assert [left_s for _, left_s in setting.model.asked] == pytest.approx([MODEL_S - 1.0, MODEL_S - 2.0])
+    late_s = 0.5 ** (FALLBACK_S / HALF_LIFE_S)  # by the time of the second
+    assert [left_s for _, left_s in setting.model.asked] == pytest.approx([MODEL_S - 1.0, MODEL_S - 1.0 - late_s])
 
+    setting.clock.advance(HALF_LIFE_S - FALLBACK_S)
     await setting.classifier.classify("order", timeout_s=100.0)
-    await setting.classifier.classify("order", timeout_s=100.0)
-    (_, before), (_, after) = setting.model.asked[2:]
-    assert after - before == pytest.approx((1 - FORGETTING) * 2.0)
+    assert setting.model.asked[-1] == ("order", pytest.approx(100.0 - RESERVE_S - (1.0 + late_s) * 0.5))
 
-    await setting.classifier.classify("order", timeout_s=1.0)
-    assert setting.model.asked[-1] == ("order", 0.5)
+
+@pytest.mark.parametrize("setting", [False], indirect=True, ids=["later"])
+async def test_it_takes_half_of_the_time_at_most(setting: Setting) -> None:
+    setting.model.error = TOO_LATE[2]
+    for _ in range(2):
+        await setting.classifier.classify("order", timeout_s=1.0)
+    assert [left_s for _, left_s in setting.model.asked] == [1.0 - RESERVE_S, 0.5]
+
+
+@pytest.mark.parametrize("setting", [False], indirect=True, ids=["later"])
+async def test_time_that_was_over_before_is_not_its_lateness(setting: Setting) -> None:
+    setting.model.error = TOO_LATE[2]
+    await setting.classifier.classify("order", timeout_s=-50.0)
+    await setting.classifier.classify("order", timeout_s=100.0)
+    late_s = MODEL_S * 0.5 ** (FALLBACK_S / HALF_LIFE_S)
+    assert setting.model.asked[-1] == ("order", pytest.approx(100.0 - RESERVE_S - late_s))

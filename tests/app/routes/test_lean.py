@@ -52,21 +52,21 @@ class Asked:
             is_draining=lambda: self.is_draining,
             log_queries=log_queries,
         )
-        self._exchange = Exchange(self.connection, handler, headers, keep_alive=True)
-        self._exchange.refusal = handler.refusal_of(headers)
-        self._exchange.body = body
-        self._exchange.read_at = time.perf_counter() - waited_s
+        self.exchange = Exchange(self.connection, handler, headers, keep_alive=True)
+        self.exchange.refusal = handler.refusal_of(headers)
+        self.exchange.body = body
+        self.exchange.read_at = time.perf_counter() - waited_s
 
     def _begin(self) -> None:
         self.begun += 1
 
     def ask(self) -> Asked:
-        self._exchange.handler(self._exchange)
+        self.exchange.handler(self.exchange)
         return self
 
     def leave(self) -> None:
         self.connection.transport.close()
-        self._exchange.abandon()
+        self.exchange.abandon()
 
     @property
     def status(self) -> int:
@@ -273,3 +273,15 @@ async def test_the_request_that_the_service_failed_on_is_logged_only_when_asked_
     logged = [record.__dict__.get("request") for record in caplog.records if "request" in record.__dict__]
     assert asked.status == 500
     assert [each["query"] for each in logged if each] == (["my secret"] if log_queries else [])
+
+
+@pytest.mark.parametrize("digits", ["1" * 20, "0" * 5000 + "14"])
+async def test_a_length_of_more_digits_than_a_length_has_is_left_to_the_body(digits: str) -> None:
+    assert Asked(echo, headers=((b"content-length", digits.encode()),)).ask().status == 200
+
+
+async def test_a_body_is_not_kept_beyond_its_reading() -> None:
+    asked = Asked(never).ask()
+    assert asked.exchange.body == b""
+    asked.leave()
+    await turn_loop()

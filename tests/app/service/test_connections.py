@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import time
 
 import pytest
 
 from benchmarks.bad_inputs import JSON
-from benchmarks.raw_http import Closed, Connection, Reply, post, request
+from benchmarks.raw_http import Closed, Connection, Reply, chunked, post, request
+from tests.app.service.conftest import Start
 from tests.app.service.running import RunningService, wait_until
 
 GOOD = post("/v1/intent", {"query": "red shoes"})
@@ -71,6 +73,29 @@ def test_a_thousand_may_wait_behind_one_that_takes_time(service: RunningService)
         connection.send(GOOD + blank * 3000 + request("GET", "/healthz"))
 
         assert [connection.reply().status for _ in range(3002)] == [200, *[422] * 3000, 200]
+
+
+def test_answers_are_in_order_for_a_client_that_reads_late(service: RunningService) -> None:
+    """Its buffers are full with what was answered at once when a request comes that takes time."""
+    blank = {"query": ""}
+    sent = [blank] * 4000 + [{"query": "red shoes"}, blank, {"query": "blue shoes"}, blank]
+    with service.connect() as connection:
+        connection.send(
+            b"".join(post("/v1/intent", each, f"X-Request-Id: {number}") for number, each in enumerate(sent))
+        )
+        ids = [connection.reply().headers["x-request-id"] for _ in sent]
+
+    assert ids == [str(number) for number in range(len(sent))]
+
+
+def test_a_long_body_in_the_smallest_chunks_is_no_long_work(service: RunningService) -> None:
+    """Put together anew with each of them it would keep every other query waiting for half a minute."""
+    body = json.dumps({"queries": ["a" * 500_000]}).encode()
+    started = time.perf_counter()
+    with service.connect() as connection:
+        connection.send(chunked("/v1/intents", *(body[place : place + 1] for place in range(len(body)))))
+        assert connection.reply().status == 200
+    assert time.perf_counter() - started < 5.0
 
 
 def test_a_pipelined_request_may_come_in_pieces(service: RunningService) -> None:
@@ -169,6 +194,14 @@ def test_an_idle_connection_is_closed_after_its_time(strict_service: RunningServ
     with strict_service.connect() as connection:
         assert connection.request(GOOD).status == 200
         assert connection.is_closed_by_server()
+
+
+def test_an_answer_may_take_longer_than_the_idle_time(start: Start) -> None:
+    """Also where its request came with one that was answered at once."""
+    service = start(null_ms=2500, keep_alive_s=1, timeout_ms=10_000, fallback="off").wait_ready()
+    with service.connect() as connection:
+        connection.send(post("/v1/intent", {"query": ""}) + GOOD)
+        assert [connection.reply().status for _ in range(2)] == [422, 200]
 
 
 def test_a_connection_in_use_outlives_the_idle_time(strict_service: RunningService) -> None:
