@@ -19,6 +19,8 @@ _MATMULS = {
     "aten::_convolution": 2,
     "aten::scaled_dot_product_attention": 3,
 }
+# Ops that move numbers and compute none.
+_VIEWS = {f"aten::{name}" for name in ("select", "slice", "transpose", "permute", "view", "reshape", "expand", "size")}
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ def _rounded_inputs(node: torch._C.Node, cast: Cast) -> list[torch._C.Value]:
     inputs = list(node.inputs())
     if cast.scope == "matmult":
         return inputs[: _MATMULS.get(node.kind(), 0)]
-    is_op = node.kind().startswith("aten::") or node.kind() in ("prim::TupleConstruct", "prim::Return")
+    is_op = node.kind().startswith("aten::") and node.kind() not in _VIEWS
+    is_op |= node.kind() in ("prim::TupleConstruct", "prim::Return")
     return inputs if is_op else []
 
 
