@@ -7,13 +7,14 @@ restarted counts on where its forerunner stopped and the files do not multiply; 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 from app.lean_metrics import LeanCounter, LeanHistogram, write_shared
 from app.stages import Stages
@@ -141,10 +142,12 @@ class Metrics:
         self.cancelled.labels(stage).inc(count)
 
 
-def render_shared(directory: Path) -> bytes:
-    """All workers' metrics added up, in the Prometheus text format."""
+def render_shared(directory: Path, collectors: Iterable[Collector] = ()) -> bytes:
+    """All workers' metrics added up, and what ``collectors`` tell of the machine, in the Prometheus text format."""
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=str(directory))  # type: ignore[no-untyped-call]
+    for collector in collectors:
+        registry.register(collector)
     return prometheus_client.generate_latest(registry)
 
 
