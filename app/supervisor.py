@@ -20,6 +20,7 @@ from pathlib import Path
 
 from app.child import Child
 from app.cpu_budget import cpu_budget, share_out
+from app.cpu_throttling import CpuThrottling
 from app.errors import StartError
 from app.health import Readiness, ReadinessRule
 from app.metrics import forget_live
@@ -75,7 +76,7 @@ class Supervisor:
         neuron = NeuronMetrics()
         monitor = NeuronMonitor(on_record=neuron.observe, on_end=neuron.forget_latest)
         has_cores = self._settings.target in NEURON_TARGETS
-        collectors = [neuron] if has_cores else []
+        collectors = [CpuThrottling(), neuron] if has_cores else [CpuThrottling()]
         server = OperationsServer(operations, readiness=self.readiness, metrics=self._metrics, collectors=collectors)
         try:
             await server.start()
