@@ -21,7 +21,6 @@ FIELDS = (
     "runtime",
     "hardware",
     "busy_ns",
-    "last_ns",
     "memory_bytes",
     "models",
     "sram_ecc_uncorrected",
@@ -66,7 +65,6 @@ class Counters:
     def count_execution(self, nanoseconds: int) -> None:
         self.add("completed", 1)
         self.add("busy_ns", nanoseconds)
-        self.put("last_ns", nanoseconds)
 
     def count_failure(self, status: int) -> None:
         for field in _COUNTED.get(status, ("completed_with_err", "runtime")):
@@ -81,7 +79,7 @@ def read_counters(state: Path, core: int) -> dict[str, int]:
         content = _path(state, core).read_bytes()
     except FileNotFoundError:
         content = b""
-    return dict(zip(FIELDS, struct.unpack(f"={len(FIELDS)}q", content.ljust(_SIZE, b"\0")), strict=True))
+    return dict(zip(FIELDS, struct.unpack(f"={len(FIELDS)}q", content[:_SIZE].ljust(_SIZE, b"\0")), strict=True))
 
 
 def _path(state: Path, core: int) -> Path:

@@ -78,7 +78,7 @@ def _take(settings: Settings, cores: list[int], asked: str) -> Reservation:
 def _lock(path: Path) -> IO[str]:
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("a+")
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(file, fcntl.LOCK_EX)  # nobody has it; somebody may be looking who has it
     file.truncate(0)
     file.write(json.dumps({"pid": os.getpid(), "command": " ".join(sys.argv[:2])}))
     file.flush()
