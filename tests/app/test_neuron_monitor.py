@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +16,8 @@ from app.neuron_monitor import NeuronMonitor
 from app.neuron_records import Record
 from tests.app.neuron_samples import line, record, report
 from tests.app.service.running import is_alive
+from tests.neuron import NeuronHost, make_neuron_bundle
+from tests.tiny_bundle import EMBEDDING_SIZE
 
 PATIENCE_S = 20.0
 RECORD = line(record(report({"0": 50.0}))).decode()
@@ -191,3 +195,47 @@ def test_where_it_is_not_installed_the_log_says_so_once(
     assert [each.message for each in caplog.records] == [
         "neuron-monitor is neither on PATH nor in /opt/aws/neuron/bin: no metrics of the NeuronCores"
     ]
+
+
+_RUN = """
+import sys, torch, torch_neuron
+model = torch.jit.load(sys.argv[1])
+rows = torch.zeros(1, 16, int(sys.argv[2])), torch.zeros(1, 1, 16, 16), torch.zeros(5, 16)
+while True:
+    model(*rows)
+    print("ran", flush=True)
+"""
+
+
+def test_a_process_at_work_is_seen_on_the_core_that_it_has(
+    neuron_host: Callable[..., NeuronHost], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the stand-in for AWS's tools, which prints what a process really did."""
+    host = neuron_host("inf1.xlarge")
+    bundle = make_neuron_bundle(tmp_path / "bundle", buckets=(16,))
+    for name in ("PATH", *(name for name in host.env if name.startswith("STANDIN_NEURON_"))):
+        monkeypatch.setenv(name, host.env[name])
+
+    async def scenario() -> Record:
+        async with watching(tmp_path) as watched:
+            await watched.wait(lambda: any(each.utilization for each in watched.records))
+            return watched.records[-1]
+
+    command = [sys.executable, "-c", _RUN, str(bundle / "inf1" / "row_16.pt"), str(EMBEDDING_SIZE)]
+    env = host.env | {"NEURON_RT_VISIBLE_CORES": "2"}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ran\n"
+        drain = threading.Thread(target=process.stdout.read)
+        drain.start()
+        try:
+            found = asyncio.run(scenario())
+        finally:
+            process.kill()
+            drain.join()
+
+    assert (found.devices, list(found.utilization)) == (1, ["2"])
+    assert found.core_memory["2", "model_code"] > 0
+    assert found.memory["neuron_device"] > 0
+    assert found.errors["hardware"] == 0
+    assert found.ecc_events["0", "sram_ecc_uncorrected"] == 0
