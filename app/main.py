@@ -143,6 +143,10 @@ class Service:
         """Count what a connection was told before there was a request for any route."""
         self._metrics.observe_request(route="connection", status=status, source=NO_SOURCE, stages=Stages())
 
+    def observe_pause(self, generation: int, seconds: float) -> None:
+        """Count a stop by the garbage collector."""
+        self._metrics.observe_pause(generation, seconds)
+
     def readiness(self) -> Readiness:
         ready = self.engine.pool.ready if self._is_open else 0
         return self._readiness.judge(ready, self.engine.replicas, is_draining=self.is_draining)

@@ -7,18 +7,20 @@ restarted counts on where its forerunner stopped and the files do not multiply; 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 
 from app.lean_metrics import LeanCounter, LeanHistogram, write_shared
 from app.stages import Stages
 
 if TYPE_CHECKING:  # the supervisor reads metrics too, and needs neither queue nor numpy for it
+    from app.batching.queue import Dispatch
     from app.batching.replica import FinishedRow
     from app.classifier import Prediction
 
@@ -29,6 +31,9 @@ SECONDS = (
     0.01, 0.012, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0, 10.0,
 )  # fmt: skip
 RATIOS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+# Of the garbage collector: a full one is meant to stay under 5 ms, and what start-up left behind takes 100 and more.
+PAUSES = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+GENERATIONS = 3
 SINGLE_ROUTE = "/v1/intent"  # the one for which the objective is meant
 QUERY_ROUTES = (SINGLE_ROUTE, "/v1/intents")
 NO_SOURCE = "none"  # of a reply without an answer to a query
@@ -65,6 +70,7 @@ class Metrics:
         self.queue_oldest = gauge("queue_oldest_seconds", "Age of the query that waits longest", mode="livemax")
         self.inflight = gauge("inflight", "Requests being answered")
         self.rows = counter("rows", "Rows that ran", "replica", "bucket")
+        self.dispatched = counter("dispatched", "Rows by why they left with what they hold", "reason")
         self.row_fill = histogram("row_fill_ratio", "Share of a row's tokens that are a query's", buckets=RATIOS)
         self.row_seconds = histogram("row_seconds", "Seconds that a row took on its replica", "bucket")
         self.busy = counter("replica_busy_seconds", "Seconds that a replica spent on rows", "replica")
@@ -83,9 +89,12 @@ class Metrics:
         self.unknown_tokens = histogram("unknown_token_ratio", "Share of a query's tokens not known", buckets=RATIOS)
         self.truncated = counter("truncated", "Queries cut to the model's length")
         self.unknown_fields = counter("unknown_fields", "Fields of requests that this version does not know")
+        pauses = histogram("gc_pause_seconds", "Seconds of a garbage collection", "generation", buckets=PAUSES)
+        self._pauses = [pauses.labels(str(generation)) for generation in range(GENERATIONS)]
         self.info = gauge("info", "What runs", "version", "model", "target", mode="mostrecent")
         self._request_counters: dict[tuple[str, int, str], Counter] = {}
         self._prediction_counters: dict[str, Counter] = {}
+        self._dispatched: dict[Dispatch, Counter] = {}
         self._row_children: dict[tuple[int, int], tuple[Counter, Histogram, Counter]] = {}
         self._stages = {stage: self.stage_seconds.labels(stage) for stage in Stages._fields}
 
@@ -135,6 +144,10 @@ class Metrics:
             self._row_children[key] = children
         rows, row_seconds, busy = children
         seconds = finished.finished_at - finished.started_at
+        dispatched = self._dispatched.get(row.dispatch)
+        if dispatched is None:
+            dispatched = self._dispatched[row.dispatch] = self.dispatched.labels(row.dispatch.value)
+        dispatched.inc()
         rows.inc()
         row_seconds.observe(seconds)
         busy.inc(seconds)
@@ -143,14 +156,20 @@ class Metrics:
     def count_fault(self, replica: int, fault: str) -> None:
         self.core_faults.labels(f"{self._worker}.{replica}", fault).inc()
 
+    def observe_pause(self, generation: int, seconds: float) -> None:
+        """In whichever thread set the collection off: its values are nobody else's, and collections never overlap."""
+        self._pauses[generation].observe(seconds)
+
     def count_cancelled(self, stage: str, count: int) -> None:
         self.cancelled.labels(stage).inc(count)
 
 
-def render_shared(directory: Path) -> bytes:
-    """All workers' metrics added up, in the Prometheus text format."""
+def render_shared(directory: Path, collectors: Iterable[Collector] = ()) -> bytes:
+    """All workers' metrics added up, and what ``collectors`` tell of the machine, in the Prometheus text format."""
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=str(directory))  # type: ignore[no-untyped-call]
+    for collector in collectors:
+        registry.register(collector)
     return prometheus_client.generate_latest(registry)
 
 

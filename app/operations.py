@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import prometheus_client
 import uvicorn
 from fastapi import FastAPI, Response
+from prometheus_client.registry import Collector
 
 from app.error_handlers import add_error_handlers
 from app.health import Readiness
@@ -24,14 +25,16 @@ MAX_CONNECTIONS = 256
 READ_TIMEOUT_S = 10.0
 
 
-def create_operations_app(*, readiness: Callable[[], Readiness], metrics: Path) -> FastAPI:
+def create_operations_app(
+    *, readiness: Callable[[], Readiness], metrics: Path, collectors: Sequence[Collector]
+) -> FastAPI:
     app = FastAPI(title="query-intent operations", version=VERSION)
     app.include_router(health_router(readiness))
     add_error_handlers(app)
 
-    @app.get("/metrics", summary="Metrics of all workers, in the Prometheus text format")
+    @app.get("/metrics", summary="Metrics of all workers and of the machine, in the Prometheus text format")
     def scrape() -> Response:  # a plain function runs in a thread: reading many files must not hold up health
-        return Response(render_shared(metrics), media_type=prometheus_client.CONTENT_TYPE_LATEST)
+        return Response(render_shared(metrics, collectors), media_type=prometheus_client.CONTENT_TYPE_LATEST)
 
     return app
 
@@ -45,10 +48,11 @@ class OperationsServer:
         *,
         readiness: Callable[[], Readiness],
         metrics: Path,
+        collectors: Sequence[Collector] = (),
         max_connections: int = MAX_CONNECTIONS,
         read_timeout_s: float = READ_TIMEOUT_S,
     ) -> None:
-        app = create_operations_app(readiness=readiness, metrics=metrics)
+        app = create_operations_app(readiness=readiness, metrics=metrics, collectors=collectors)
         config = uvicorn.Config(
             app,
             http=limited(max_connections=max_connections, read_timeout_s=read_timeout_s),

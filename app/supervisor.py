@@ -20,9 +20,12 @@ import time
 from pathlib import Path
 
 from app.child import Child
+from app.cpu_throttling import CpuThrottling
 from app.errors import StartError
 from app.health import Readiness, ReadinessRule
 from app.metrics import forget_live
+from app.neuron_metrics import NeuronMetrics
+from app.neuron_monitor import NEURON_TARGETS, NeuronMonitor
 from app.operations import OperationsServer
 from app.orders import EXIT_START_FAILED, Orders
 from app.placement import place
@@ -75,9 +78,15 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._on_signal, signal.SIGTERM)
         loop.add_signal_handler(signal.SIGINT, self._on_signal, signal.SIGINT)
-        server = OperationsServer(operations, readiness=self.readiness, metrics=self._metrics)
+        neuron = NeuronMetrics()
+        monitor = NeuronMonitor(on_record=neuron.observe, on_end=neuron.forget_latest)
+        has_cores = self._settings.target in NEURON_TARGETS
+        collectors = [CpuThrottling(), neuron] if has_cores else [CpuThrottling()]
+        server = OperationsServer(operations, readiness=self.readiness, metrics=self._metrics, collectors=collectors)
         try:
             await server.start()
+            if has_cores:
+                monitor.start()
             logger.info(
                 "starting",
                 extra={
@@ -94,6 +103,7 @@ class Supervisor:
             await self._watch()
         finally:
             await self._end()
+            await monitor.stop()
             await server.stop()
             os.close(self._lifeline_write)
         return self._exit_code

@@ -21,6 +21,7 @@ import uvicorn
 import uvloop
 
 from app.bundle import Bundle
+from app.collector_pauses import collector_pauses
 from app.errors import StartError
 from app.http_protocol import limited
 from app.http_server import HttpServer
@@ -73,6 +74,7 @@ class Worker:
         self._server = HttpServer(config)
         self._hurry = asyncio.Event()
         self._drain_begun = asyncio.Event()
+        self._watched = contextlib.ExitStack()
         self._draining: asyncio.Task[None] | None = None
         self._exit_code = 0
 
@@ -99,6 +101,7 @@ class Worker:
         finally:
             for task in (opening, heart):
                 task.cancel()
+            self._watched.close()
             self._board.write(self._orders.index, EMPTY)
             self._service.engine.close()
         return self._exit_code
@@ -113,6 +116,7 @@ class Worker:
         # What start-up made stays for good: the collector need not look at it again, nor pause a query for it.
         gc.collect()
         gc.freeze()
+        self._watched.enter_context(collector_pauses(self._service.observe_pause))
 
     def _begin_drain(self, hurry: bool = False) -> None:
         """The first call starts the drain; a second one, or ``hurry``, skips its delay."""

@@ -70,11 +70,22 @@ class Entry:
         return f"<Entry {self.tokens} tokens, {self.state.value}{', bulk' if self.is_bulk else ''}>"
 
 
+class Dispatch(Enum):
+    """Why a row left with what it holds, and not with more."""
+
+    IDLE = "idle"  # nothing more waited, and a replica was idle
+    SHARE = "share"  # the rest is for the replicas that idle, too
+    OBJECTIVE = "objective"  # a longer row would be too late for the oldest query's objective
+    DEADLINE = "deadline"  # or for its deadline
+    FULL = "full"  # nothing more fits
+
+
 class Row(NamedTuple):
     """The entries that go into one pass, and the bucket (row length in tokens) that covers them."""
 
     bucket: int
     entries: list[Entry]
+    dispatch: Dispatch = Dispatch.IDLE
 
 
 class Decision(NamedTuple):
@@ -220,7 +231,7 @@ class BatchQueue:
         expired: list[Entry] = []
         head = self._first(now, expired)
         while head is not None:
-            budget = self._row_budget(head, now, max(1, idle_replicas))
+            budget, bound = self._row_budget(head, now, max(1, idle_replicas))
             replied_at = now + self.latency[budget] + self._reply_seconds(now)
             if replied_at < head.deadline or self._waiting == 1:
                 break
@@ -241,7 +252,11 @@ class BatchQueue:
         bucket = next(
             bucket for bucket in self.latency.buckets if bucket >= total and self._segments[bucket] >= len(taken)
         )
-        return Decision(Row(bucket, taken), expired)
+        if not self._waiting:
+            bound = Dispatch.IDLE
+        elif len(taken) == limit:
+            bound = Dispatch.FULL
+        return Decision(Row(bucket, taken, bound), expired)
 
     def observe_reply(self, row_ended_at: float, now: float) -> None:
         """The last reply of a row is written: the later, the more the event loop has to do beside."""
@@ -259,18 +274,25 @@ class BatchQueue:
         self._bulk.clear()
         return left
 
-    def _row_budget(self, head: Entry, now: float, idle_replicas: int) -> int:
-        """Tokens that the next row may hold.
+    def _row_budget(self, head: Entry, now: float, idle_replicas: int) -> tuple[int, Dispatch]:
+        """Tokens that the next row may hold, and what bounds them.
 
         The largest bucket with which the oldest query still meets objective and deadline. Once that is lost nothing is
         gained by a short row, so the most efficient one shortens the wait of all the others. Replicas that are idle
         share what waits, so that none idles beside a full queue.
         """
-        due = min(head.enqueued_at + self._slo_s - HOST_SECONDS, head.deadline - self._reply_seconds(now)) - now
+        by_objective = head.enqueued_at + self._slo_s - HOST_SECONDS - now
+        by_deadline = head.deadline - self._reply_seconds(now) - now
+        due = min(by_objective, by_deadline)
         limit = max((bucket for bucket in self.latency.buckets if self.latency[bucket] <= due), default=0)
-        limit = limit or self.latency.most_efficient_bucket
-        share = -(-self.tokens // idle_replicas)
-        return max(min(limit, self.latency.bucket_for(share)), self.latency.bucket_for(head.tokens))
+        if limit in (0, self.latency.buckets[-1]):
+            limit, bound = limit or self.latency.most_efficient_bucket, Dispatch.FULL
+        else:
+            bound = Dispatch.OBJECTIVE if by_objective <= by_deadline else Dispatch.DEADLINE
+        share = self.latency.bucket_for(-(-self.tokens // idle_replicas))
+        if share < limit:
+            limit, bound = share, Dispatch.SHARE
+        return max(limit, self.latency.bucket_for(head.tokens)), bound
 
     def _reply_seconds(self, now: float) -> float:
         """What replies take after their row: an event loop that was late has caught up by so much since."""

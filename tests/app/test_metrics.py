@@ -5,9 +5,12 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 from prometheus_client import CollectorRegistry
 
+from app.batching.queue import Dispatch, Entry, Row
+from app.batching.replica import FinishedRow
 from app.metrics import SECONDS, Metrics, forget_live, render_shared
 from app.stages import Stages
 
@@ -116,6 +119,28 @@ def test_unknown_fields_are_counted_one_by_one(registry: CollectorRegistry, metr
         metrics.count_unknown_fields(fields)
 
     assert value(registry, "unknown_fields_total") == 3
+
+
+def test_a_row_counts_for_the_reason_for_which_it_left(registry: CollectorRegistry, metrics: Metrics) -> None:
+    """F14."""
+    entry = Entry(np.ones(8, np.int64), enqueued_at=0.0, deadline=1.0)
+    for dispatch in (Dispatch.FULL, Dispatch.IDLE, Dispatch.FULL):
+        metrics.observe_row(FinishedRow(Row(8, [entry], dispatch), [None], 0.0, 0.001, replica=0))
+
+    assert value(registry, "dispatched_total", reason="full") == 2
+    assert value(registry, "dispatched_total", reason="idle") == 1
+
+
+def test_pauses_of_the_collector_have_an_edge_at_what_a_full_one_may_take(
+    registry: CollectorRegistry, metrics: Metrics
+) -> None:
+    """F22."""
+    metrics.observe_pause(2, 0.005)
+    metrics.observe_pause(2, 0.0051)
+
+    assert value(registry, "gc_pause_seconds_bucket", generation="2", le="0.005") == 1
+    assert value(registry, "gc_pause_seconds_count", generation="2") == 2
+    assert value(registry, "gc_pause_seconds_count", generation="0") == 0
 
 
 def test_without_workers_there_is_nothing_to_render(tmp_path: Path) -> None:

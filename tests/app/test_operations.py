@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from app.health import Readiness
+from app.neuron_metrics import NeuronMetrics
 from app.operations import OperationsServer
 from benchmarks.raw_http import Closed, Connection, Reply, request
 from tests.app.service.running import wait_until
@@ -25,6 +26,7 @@ async def serve(listening: socket.socket, metrics: Path, stop: threading.Event) 
         listening,
         readiness=lambda: Readiness(1, 1, ""),
         metrics=metrics,
+        collectors=[NeuronMetrics()],
         max_connections=2,
         read_timeout_s=0.2,
     )
@@ -69,3 +71,8 @@ def test_one_connection_too_many_is_refused_and_the_others_stay(operations: Addr
 def test_metrics_are_served_by_the_same_rules(operations: Address) -> None:
     with Connection(operations) as connection:
         assert connection.request(request("GET", "/metrics")).status == 200
+
+
+def test_what_is_known_of_the_machine_is_among_them(operations: Address) -> None:
+    with Connection(operations) as connection:
+        assert b"\nquery_intent_neuron_monitor_up 0.0\n" in connection.request(request("GET", "/metrics")).body

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.batching.latency import LatencyTable
-from app.batching.queue import HOST_SECONDS, LONGEST_RETRY_S, SUSTAINED, BatchQueue, Entry, Row, State
+from app.batching.queue import HOST_SECONDS, LONGEST_RETRY_S, SUSTAINED, BatchQueue, Dispatch, Entry, Row, State
 from app.errors import Overloaded, PayloadTooLarge
 from app.packing import max_segments
 
@@ -215,6 +215,61 @@ class TestRowBudget:
         for idle in (4, 3, 2, 1):
             assert sum(each.tokens for each in take(queue, idle=idle).entries) == 16
         assert len(queue) == 0
+
+
+class TestWhyARowLeaves:
+    """F14: with what it holds, and not with more."""
+
+    def test_nothing_more_waits(self) -> None:
+        queue = make_queue()
+        offer(queue, 8, 8)
+
+        assert take(queue).dispatch is Dispatch.IDLE
+
+    def test_so_it_is_when_it_is_full_by_the_way(self) -> None:
+        queue = make_queue()
+        offer(queue, 32, 32)
+
+        assert take(queue).dispatch is Dispatch.IDLE
+
+    def test_nothing_more_fits(self) -> None:
+        queue = make_queue()
+        offer(queue, 32, 32, 8)
+
+        assert take(queue).dispatch is Dispatch.FULL
+
+    def test_it_has_no_segment_left(self) -> None:
+        queue = make_queue(segments=lambda _bucket: 1)
+        offer(queue, 8, 8)
+
+        assert take(queue, idle=2).dispatch is Dispatch.FULL
+
+    def test_the_rest_is_for_others_that_idle(self) -> None:
+        queue = make_queue()
+        offer(queue, *[8] * 8)
+
+        assert [take(queue, idle=idle).dispatch for idle in (2, 1)] == [Dispatch.SHARE, Dispatch.IDLE]
+
+    def test_a_longer_one_would_be_too_late_for_the_objective(self) -> None:
+        queue = make_queue()
+        offer(queue, *[16] * 8)
+
+        assert take(queue, now=0.005).dispatch is Dispatch.OBJECTIVE
+
+    def test_or_for_the_deadline(self) -> None:
+        queue = make_queue()
+        offer(queue, 16, deadline=0.004)
+        offer(queue, *[16] * 7)
+
+        assert take(queue).dispatch is Dispatch.DEADLINE
+
+    def test_once_the_objective_is_lost_the_most_efficient_row_is_full(self) -> None:
+        queue = make_queue()
+        offer(queue, *[16] * 8)
+
+        row = take(queue, now=0.5)
+
+        assert (row.bucket, row.dispatch) == (32, Dispatch.FULL)
 
 
 class TestAdmission:

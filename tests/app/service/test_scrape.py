@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -21,6 +24,7 @@ NAMES: dict[str, set[str]] = {
     "queue_oldest_seconds": set(),
     "inflight": set(),
     "rows_total": {"replica", "bucket"},
+    "dispatched_total": {"reason"},
     "row_fill_ratio_bucket": {"le"},
     "row_seconds_bucket": {"bucket", "le"},
     "replica_busy_seconds_total": {"replica"},
@@ -35,8 +39,12 @@ NAMES: dict[str, set[str]] = {
     "unknown_token_ratio_bucket": {"le"},
     "truncated_total": set(),
     "unknown_fields_total": set(),
+    "gc_pause_seconds_bucket": {"generation", "le"},
     "info": {"version", "model", "target"},
 }
+# Where the container has a quota.
+QUOTA_NAMES = {"cpu_periods_total", "cpu_throttled_periods_total", "cpu_throttled_seconds_total"}
+README = Path(__file__).parents[3] / "README.md"
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +76,17 @@ def test_a_metric_has_its_documented_name_and_labels(scraped: bytes, name: str) 
 
 
 def test_there_are_no_metrics_but_the_documented_ones(scraped: bytes) -> None:
-    documented = {name.removesuffix("_bucket") for name in NAMES}
+    documented = {name.removesuffix("_bucket") for name in NAMES} | QUOTA_NAMES
     families = {family.name for family in text_string_to_metric_families(scraped.decode())}
 
     assert families <= {f"query_intent_{name.removesuffix('_total')}" for name in documented}
+
+
+@pytest.mark.parametrize("name", sorted({name.removesuffix("_bucket") for name in NAMES} | QUOTA_NAMES))
+def test_the_readme_lists_it(name: str) -> None:
+    if name.startswith("stage_seconds"):
+        name = "stage_seconds"  # a histogram is listed once
+    assert re.search(rf"`{name}[`{{]", README.read_text(encoding="utf-8"))
 
 
 def test_every_metric_is_explained(scraped: bytes) -> None:
