@@ -1,4 +1,4 @@
-"""A traced classifier (``cpu_model.pt``) as a checkpoint: its tensors by name, and proof that the rest was guessed right.
+"""A traced classifier (``cpu_model.pt``) as a checkpoint: its tensors by name, and proof that the rest fits.
 
 Tracing keeps the names of a model's parameters but not its settings, and some of those can't be read off any shape: the
 number of heads, the activation, where positions begin. They come from config.json, so the traced module itself is asked
@@ -40,7 +40,7 @@ class TracedClassifier:
             with warnings.catch_warnings():
                 # PyTorch would rather have exported programs; this is what a checkpoint happens to be.
                 warnings.filterwarnings("ignore", message=".*torch.jit", category=DeprecationWarning)
-                self._module = torch.jit.load(str(path), map_location="cpu").eval()
+                self._module = torch.jit.load(str(path), map_location="cpu").eval()  # type: ignore[no-untyped-call]
         except (RuntimeError, ValueError) as error:
             if "neuron::" in str(error):
                 raise CheckpointError(

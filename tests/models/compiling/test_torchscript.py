@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="compiling needs torch")
+pytest.importorskip("torch", reason="compiling needs torch")
+
+import torch
 
 from models.architectures import UnsupportedCheckpoint
 from models.checkpoint import CheckpointError
@@ -18,7 +20,7 @@ from models.compiling.reference import Reference
 from models.compiling.source import TRACED, read_source
 from tests.tiny_models import CONFIGS, LABELS, make_classifier, save_checkpoint, solve_head
 
-# Tracing itself warns: of its own age, of each constant it takes from the example, of transformers being looked through.
+# Tracing warns: of its own age, of each constant that it takes from the example, of attributes that it looks at.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 TEXTS = ["lamp", "song film", "refund parcel", "desk"]
@@ -89,7 +91,9 @@ class TestOneFile:
 
     def test_another_architecture_is_refused(self, traced: Path, tmp_path: Path) -> None:
         CONFIGS["distilbert"].save_pretrained(tmp_path)
-        with pytest.raises(CheckpointError, match=r"so it's no distilbert as config\.json says .*classifier_model\.bert"):
+        with pytest.raises(
+            CheckpointError, match=r"so it's no distilbert as config\.json says .*classifier_model\.bert"
+        ):
             read_source(traced, config=tmp_path / "config.json")
 
     def test_no_pickle_is_loaded(self, traced: Path, tmp_path: Path) -> None:
