@@ -23,7 +23,6 @@ from app.fallback import FOLDER as FALLBACK
 from app.fallback import Fallback
 from models.compiling.agreement import Agreement, largest_difference
 from models.compiling.draft import draft
-from models.compiling.fallback import FallbackMaker
 from models.compiling.golden import choose_golden
 from models.compiling.order import CompileError, Order, Queries
 from models.compiling.reference import Reference
@@ -59,6 +58,8 @@ def compile_bundle(source: Source, order: Order, queries: Queries, place: Path, 
             write_embeddings(folder, word=reference.embeddings.word, position=reference.embeddings.position)
             (folder / EMBEDDINGS).chmod(0o644)  # safetensors writes for the owner alone; a container has another user
         if order.target == FALLBACK:
+            from models.compiling.fallback import FallbackMaker  # SciPy, which no target needs
+
             found = FallbackMaker(source, order, reference, summary).make(folder / FALLBACK, queries)
         else:
             target, found = TargetMaker(source, order, reference, summary).make(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -26,6 +27,18 @@ class Queries(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class NeuronOrder:
+    """What the compiler of a Neuron target is told, and how it is run."""
+
+    compiler_args: tuple[str, ...]
+    precision: str  # what these make of float32, for ``target.json``
+    pipeline_cores: int  # that one copy of the model spans
+    workdir: Path
+    timeout_s: float  # for one row length
+    jobs: int  # row lengths compiled at once
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """One target, or the fallback. ``name`` and ``version`` are a new bundle's; one that exists keeps its own."""
 
@@ -35,3 +48,5 @@ class Order:
     seed: int
     name: str
     version: str
+    one_query_a_row: bool = False
+    chip: NeuronOrder | None = None  # where the target is one

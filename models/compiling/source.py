@@ -1,7 +1,8 @@
 """What is compiled: a checkpoint folder with everything that its bundle will say of it.
 
 A checkpoint of ``query-intent train`` knows all of it (``training.json``). Any other Hugging Face classifier of an
-architecture that can be packed works too; what it doesn't know is assumed, and said.
+architecture that can be packed works too, and a traced one (``cpu_model.pt``) beside its config.json; what it doesn't
+know is assumed, and said.
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ from app.bundle import Label
 from app.text import NORMALISER_VERSION
 from models.architectures import ADAPTERS, Converted, UnsupportedCheckpoint, convert
 from models.checkpoint import RECORD, CheckpointError, load_record
+from models.compiling.torchscript import TracedClassifier
 
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+TRACED = "cpu_model.pt"
+WEIGHTS = ("model.safetensors", "pytorch_model.bin", TRACED)
+# Before it, torch.load ran code from a pickle even with weights_only (CVE-2025-32434).
+_SAFE_PICKLES = (2, 6)
 # Queries of shops have 9 tokens on average and 22 at the 99th percentile.
 DEFAULT_MAX_TOKENS = 32
 
@@ -47,18 +52,21 @@ class Source:
     assumed: tuple[str, ...] = ()  # in words, for whoever compiles
 
 
-def read_source(folder: Path, *, labels: Path | None = None) -> Source:
-    """Read ``folder``, with ``labels`` (JSON: names, or objects of name, definition and group) where given.
+def read_source(checkpoint: Path, *, labels: Path | None = None, config: Path | None = None) -> Source:
+    """Read ``checkpoint``: a folder, or the traced classifier (``*.pt``) in one.
 
-    Raises ``CheckpointError`` for files that are missing or broken and labels that don't match the head, and
+    ``labels`` (JSON: names, or objects of name, definition and group) and ``config`` (config.json) go before what lies
+    there. Raises ``CheckpointError`` for files that are missing or broken and labels that don't match the head, and
     ``UnsupportedCheckpoint`` for models that can't be packed.
     """
-    config, weights = _read_config(folder), _weights_file(folder)
+    folder = checkpoint.parent if checkpoint.is_file() else checkpoint
+    weights = checkpoint if checkpoint.is_file() else _weights_file(folder)
+    settings = _read_config(config or folder / "config.json")
     tokenizer = folder / "tokenizer.json"
     if not tokenizer.is_file():
         raise CheckpointError(f"{folder}: no tokenizer.json; save the checkpoint with a fast tokenizer")
-    converted = convert(config, _read_tensors(weights))
-    known = _recorded(folder) if (folder / RECORD).is_file() else _assumed(config, converted)
+    converted, remark = _convert(settings, weights)
+    known = _recorded(folder) if (folder / RECORD).is_file() else _assumed(settings, converted)
     if labels is not None:
         known["labels"] = _read_labels(labels)
         known["group_thresholds"] = {}  # groups may be others now
@@ -68,7 +76,18 @@ def read_source(folder: Path, *, labels: Path | None = None) -> Source:
     if set(known.get("label_priors", {})) != set(names):
         known["label_priors"] = dict.fromkeys(names, 1 / len(names))
     known["lineage"] = {**known.get("lineage", {}), "weights_sha256": hashlib.sha256(weights.read_bytes()).hexdigest()}
+    known["assumed"] = (*known.get("assumed", ()), *remark)
     return Source(converted=converted, tokenizer=tokenizer, **known)
+
+
+def _convert(config: dict[str, Any], weights: Path) -> tuple[Converted, tuple[str, ...]]:
+    """The packed model, and what couldn't be proved of it."""
+    if weights.suffix != ".pt":
+        return convert(config, _read_tensors(weights)), ()
+    traced = TracedClassifier(weights)
+    converted = convert(config, traced.tensors(config["model_type"]))
+    remark = traced.demand_same_answer(converted, config)
+    return converted, (remark,) if remark else ()
 
 
 def _recorded(folder: Path) -> dict[str, Any]:
@@ -93,32 +112,32 @@ def _assumed(config: dict[str, Any], converted: Converted) -> dict[str, Any]:
     }
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> dict[str, Any]:
     """config.json with the defaults that its architecture has in transformers."""
-    with _broken(folder / "config.json"):
-        written = json.loads((folder / "config.json").read_bytes())
+    with _broken(path):
+        written = json.loads(path.read_bytes())
         architecture = written.get("model_type")
     if architecture not in ADAPTERS:
-        raise UnsupportedCheckpoint(
-            f"{folder}: architecture {architecture!r}: only {', '.join(ADAPTERS)} can be packed"
-        )
+        raise UnsupportedCheckpoint(f"{path}: architecture {architecture!r}: only {', '.join(ADAPTERS)} can be packed")
     from transformers import AutoConfig
 
     # What is written wins: newer versions of transformers drop settings that older checkpoints rely on.
-    return {**AutoConfig.from_pretrained(folder, local_files_only=True).to_dict(), **written}
+    return {**AutoConfig.from_pretrained(path, local_files_only=True).to_dict(), **written}
 
 
 def _weights_file(folder: Path) -> Path:
     for name in WEIGHTS:
         if (folder / name).is_file():
             return folder / name
-    raise CheckpointError(f"{folder}: has neither {' nor '.join(WEIGHTS)}")
+    raise CheckpointError(f"{folder}: has none of {', '.join(WEIGHTS)}")
 
 
 def _read_tensors(path: Path) -> dict[str, torch.Tensor]:
     with _broken(path):
         if path.suffix == ".safetensors":
             return load_file(path)
+        if tuple(map(int, torch.__version__.split(".")[:2])) < _SAFE_PICKLES:
+            raise ValueError(f"torch {torch.__version__} loads no pickle safely; save the checkpoint as safetensors")
         state: dict[str, torch.Tensor] = torch.load(path, map_location="cpu", weights_only=True)
         return state
 

@@ -389,7 +389,7 @@ def test_golden_query_with_another_answer_in_one_bucket_is_refused(
 
 def test_label_that_calibration_lacks_is_named(workshop: Path, tmp_path: Path) -> None:
     (workshop / "lacking.txt").write_text("\n".join(WORDS["product"] + WORDS["media"]))
-    result = run(workshop, tmp_path / "bundle", calibration="lacking.txt")
+    result = run(workshop, tmp_path / "bundle", "cpu", calibration="lacking.txt")
     refused(result, tmp_path / "bundle", "none of the 16 calibration queries the label help")
 
 

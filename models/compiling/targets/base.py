@@ -23,19 +23,18 @@ class Built:
 
 
 class Target(Protocol):
-    """A module of this package."""
+    """A module of this package, or an object of one."""
 
+    CALIBRATES: bool  # whether it needs ranges, and so calibration rows
     # How far a golden query's probability may move before a replica is refused: at least this, and this many times
     # what was measured where it was compiled.
     LEAST_TOLERANCE: float
     TOLERANCE_HEADROOM: float
 
-    @staticmethod
-    def build(encoder: PackedEncoder, rows: Sequence[RowBuffers], directory: Path) -> Built:
-        """Write the target's artefacts into ``directory``, with the ranges that ``rows`` show where it needs any."""
+    def build(self, encoder: PackedEncoder, rows: Sequence[RowBuffers], directory: Path) -> Built:
+        """Write the target's artefacts into ``directory``, with the ranges that ``rows`` show where it calibrates."""
         ...
 
-    @staticmethod
-    def backend(directory: Path, target: TargetManifest) -> Backend:
+    def backend(self, directory: Path, target: TargetManifest) -> Backend:
         """The backend that serves these artefacts."""
         ...

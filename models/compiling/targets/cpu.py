@@ -23,6 +23,7 @@ from models.compiling.targets.base import Built
 from models.compiling.targets.export import export
 from models.encoder import PackedEncoder
 
+CALIBRATES = True
 # int8 results differ between instruction sets (AVX2 saturates where AVX-512 VNNI does not), so the machine that serves
 # may be further off than the one that compiled. The golden label must match in any case.
 LEAST_TOLERANCE = 0.05

@@ -88,7 +88,8 @@ def test_golden_answers_that_the_model_does_not_give_stop_the_start(tmp_path: Pa
         assert service.wait_exit() == 1
         (line,) = service.plain_lines
         assert re.search(
-            rf"query-intent: replica \d+: golden query '{golden[0]['query']}' in bucket \d+: \w+ \(.*\) instead of ", line
+            rf"query-intent: replica \d+: golden query '{golden[0]['query']}' in bucket \d+: \w+ \(.*\) instead of ",
+            line,
         )
     finally:
         service.kill()

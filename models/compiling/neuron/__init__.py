@@ -1,0 +1,1 @@
+"""Compiling for Inferentia: what the compilers are told, a process for each row length, and what went wrong in it."""
