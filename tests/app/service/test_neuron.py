@@ -46,7 +46,7 @@ def test_an_inf1_6xlarge_serves_on_16_cores_in_4_workers_and_goes_on_when_one_co
     start: Start, neuron_host: Callable[..., NeuronHost]
 ) -> None:
     host = neuron_host("inf1.6xlarge", row_ms="16:3,32:5")
-    service = start(host).wait_ready()
+    service = start(host, timeout_ms=10_000).wait_ready()
     assert service.ops("/readyz").json() == {"ready": True, "reason": "", "replicas_ready": 16, "replicas": 16}
     pids = service.worker_pids
     assert host.owners() == {core: pids[core // 4] for core in range(16)}  # a chip a worker
@@ -75,7 +75,7 @@ def test_a_core_that_is_broken_for_good_is_the_operators_and_stays_out_of_a_work
     start: Start, neuron_host: Callable[..., NeuronHost]
 ) -> None:
     host = neuron_host("inf1.xlarge", row_ms="16:3,32:5")
-    service = start(host, workers=2, replicas=2).wait_ready()
+    service = start(host, workers=2, replicas=2, timeout_ms=10_000).wait_ready()
     with Clients(service.traffic, 8) as clients:
         wait_until(lambda: host.counters(2)["completed"] > 20 and host.counters(3)["completed"] > 20)
         host.break_core(3, "6")
