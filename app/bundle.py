@@ -145,6 +145,11 @@ class Bundle:
                 f"make it with: query-intent compile --target {name}"
             )
         target = read_json(self.path / name / TARGET_MANIFEST, TargetManifest)
+        if target.target != name:
+            raise BundleError(
+                f"bundle {self.path}: folder {name} holds what was compiled for target {target.target}, which can't "
+                f"stand in for it; make it with: query-intent compile --target {name}"
+            )
         if target.buckets[-1] < self.manifest.max_tokens:
             raise BundleError(
                 f"bundle {self.path}, target {name}: largest bucket {target.buckets[-1]} is under "

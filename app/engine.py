@@ -20,7 +20,7 @@ from app.fallback import Fallback, has_fallback
 from app.fallback_classifier import FallbackClassifier
 from app.golden import GoldenCheck
 from app.overrides import Overrides
-from app.packing import RowBuffers, max_segments
+from app.packing import RowBuffers, SpreadBuffers, max_segments
 from app.priors import group_thresholds, log_shift, read_priors
 from app.ranking import Ranker, Thresholds
 from app.sharing import SharingClassifier
@@ -28,21 +28,23 @@ from app.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-# The best first, each with the package that it needs: what "auto" takes of what bundle and machine have.
+# The best first, each with the package that it needs: what "auto" takes of what bundle and machine have. Inferentia is
+# chosen by who gives each process its cores (app/placement.py), since a process that has none of its own takes all.
 TARGETS = {"cpu": "openvino", "torch": "torch"}
 # Of a lone query: the objective has to leave this many times the shortest row, or the model could hardly ever meet it.
 ROWS_IN_OBJECTIVE = 2
 
 
 class Engine:
-    """``replicas`` copies of a bundle's ``target`` ("auto": the best there is) behind one queue.
+    """``replicas`` copies of a bundle's ``target`` ("auto": the best there is) behind one queue, each on ``span``
+    cores.
 
     ``slo_s`` bounds a row and ``queue_tokens`` what may wait; a row takes ``null_ms`` on the null target. ``priors``
     is a file of the deployment's label shares and ``overrides`` a table that goes before the model. With
     ``cache_bytes`` answers are kept for ``cache_ttl_s`` and identical queries in flight share a computation. With
-    ``fallback`` the bundle's own, where it has one, answers single queries that the model can't in time. ``on_row`` and
-    ``on_cancelled`` are the pool's, ``on_lookup`` and ``on_shared`` the ``SharingClassifier``'s. Raises
-    ``BundleError`` when the bundle has no such target and ``SettingsError`` for a file that is wrong.
+    ``fallback`` the bundle's own, where it has one, answers single queries that the model can't in time. ``on_row``,
+    ``on_cancelled`` and ``on_fault`` are the pool's, ``on_lookup`` and ``on_shared`` the ``SharingClassifier``'s.
+    Raises ``BundleError`` when the bundle has no such target and ``SettingsError`` for a file that is wrong.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Engine:
         target: str,
         *,
         replicas: int,
+        span: int = 1,
         slo_s: float,
         queue_tokens: int,
         null_ms: float = 0.0,
@@ -61,12 +64,14 @@ class Engine:
         fallback: bool = False,
         on_row: Callable[[FinishedRow], None] = lambda _: None,
         on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
+        on_fault: Callable[[int, str], None] = lambda _replica, _fault: None,
         on_lookup: Callable[[bool], None] = lambda _is_hit: None,
         on_shared: Callable[[int], None] = lambda _count: None,
     ) -> None:
         manifest = bundle.manifest
         self.target = _choose_target(target, bundle)
         self.replicas = replicas
+        self._span = span
         self._bundle = bundle
         self._slo_s = slo_s
         self._queue_tokens = queue_tokens
@@ -81,7 +86,7 @@ class Engine:
         self._tokenizer = Tokenizer(
             bundle.path / TOKENIZER, max_tokens=manifest.max_tokens, vocabulary=len(self._embeddings.word)
         )
-        self.pool = ReplicaPool(on_row=on_row, on_cancelled=on_cancelled)
+        self.pool = ReplicaPool(on_row=on_row, on_cancelled=on_cancelled, on_fault=on_fault)
         self.overrides = None
         if overrides is not None:
             groups = {label.name: label.group for label in manifest.labels}
@@ -109,13 +114,17 @@ class Engine:
         # Seconds for which who names no time-out waits for the model; None: until the time-out that holds by default.
         self.patience_s: float | None = None
 
-    async def open(self) -> None:
-        """Load, prove and warm every replica. Raises ``StartError`` with what kept one from it."""
+    async def open(self, *, least: int | None = None) -> None:
+        """Load, prove and warm every replica, or ``least`` of them where that is given.
+
+        Raises ``StartError`` with what kept one from it.
+        """
         backend = make_backend(
             self._bundle.path / self.target.target,
             self.target,
             labels=len(self._bundle.manifest.labels),
             null_ms=self._null_ms,
+            span=self._span,
         )
         canary = self._make_canary()
         ranker = self._make_ranker(self.priors)
@@ -130,7 +139,7 @@ class Engine:
             )
             for index in range(self.replicas)
         ]
-        await self.pool.open(replicas, self._make_queue)
+        await self.pool.open(replicas, self._make_queue, least=least)
         logger.info("replicas are warm", extra={"rows_ms": self.pool.queue.latency.as_milliseconds()})
         if self.fallback is not None:
             self._set_patience()
@@ -178,6 +187,7 @@ class Engine:
             max_tokens=self._bundle.manifest.max_tokens,
             tolerance=self.target.tolerance,
             one_query_a_row=self.target.one_query_a_row,
+            copies=self._span,
         )
 
     def _make_ranker(self, priors: Mapping[str, float] | None) -> Ranker:
@@ -186,9 +196,11 @@ class Engine:
         shift = log_shift(priors, training=training) if priors is not None else None
         return Ranker(manifest.labels, temperature=manifest.temperature, shift=shift)
 
-    def _make_row(self, bucket: int) -> RowBuffers:
+    def _make_row(self, bucket: int) -> RowBuffers | SpreadBuffers:
         # The null target averages a query's tokens, so that its answer depends on all of them.
         pooling = "mean" if self.target.target == "null" else self._bundle.manifest.pooling
+        if self._span > 1:
+            return SpreadBuffers(bucket, self._embeddings, rows=self._span, pooling=pooling)
         return RowBuffers(bucket, self._embeddings, segments=self._segments(bucket), pooling=pooling)
 
     def _make_queue(self, seconds: list[dict[int, float]]) -> BatchQueue:
@@ -202,7 +214,7 @@ class Engine:
         )
 
     def _segments(self, bucket: int) -> int:
-        return 1 if self.target.one_query_a_row else max_segments(bucket)
+        return self._span if self.target.one_query_a_row else max_segments(bucket)
 
 
 def _choose_target(wanted: str, bundle: Bundle) -> TargetManifest:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 
 class QueryIntentError(Exception):
     """Base of everything the service raises on purpose. The message is written for the person who reads it."""
@@ -72,6 +74,23 @@ class DeadlineExceeded(QueryIntentError):
 
 class InferenceFailed(QueryIntentError):
     """The model failed on this query, and failed again on it alone."""
+
+
+class Remedy(enum.Enum):
+    """What becomes of a replica whose core failed."""
+
+    BACK_OFF = "back off"  # it was only busy
+    RETIRE = "retire"  # it computes no more
+    RESTART = "restart"  # nothing in this process does
+
+
+class CoreFailed(QueryIntentError):
+    """The core failed and not the query, so that its row can run elsewhere; ``fault`` is its name in the metrics."""
+
+    def __init__(self, message: str, *, fault: str, remedy: Remedy) -> None:
+        super().__init__(message)
+        self.fault = fault
+        self.remedy = remedy
 
 
 class NotReady(QueryIntentError):

@@ -20,7 +20,10 @@ from app.tokenization import Tokenizer
 
 
 class GoldenCheck:
-    """Same label and |Δp| within ``tolerance`` for every golden query, packed with its neighbours."""
+    """Same label and |Δp| within ``tolerance`` for every golden query, packed with its neighbours.
+
+    A model that spans several cores is given each query ``copies`` times at once, so that each of them has to answer.
+    """
 
     def __init__(
         self,
@@ -31,6 +34,7 @@ class GoldenCheck:
         max_tokens: int,
         tolerance: float,
         one_query_a_row: bool = False,
+        copies: int = 1,
     ) -> None:
         self._golden = [
             (query, tokenizer.encode(normalise(query.query, max_tokens=max_tokens)).ids) for query in golden
@@ -38,6 +42,7 @@ class GoldenCheck:
         self._ranker = ranker
         self._tolerance = tolerance
         self._one_query_a_row = one_query_a_row
+        self._copies = copies
 
     def __call__(self, bucket: int, forward: Forward) -> None:
         """Raises ``BackendError`` that names query, bucket and both answers.
@@ -56,6 +61,9 @@ class GoldenCheck:
         limit = 1 if self._one_query_a_row else max_segments(bucket)
         for query, ids in self._golden:
             if len(ids) > bucket:
+                continue
+            if self._copies > 1:
+                yield [(query, ids)] * self._copies
                 continue
             if len(row) == limit or sum(len(other) for _, other in row) + len(ids) > bucket:
                 yield row

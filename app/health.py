@@ -25,6 +25,10 @@ class ReadinessRule:
         self._quorum = quorum
         self._was_complete = False
 
+    def accept_what_is_there(self) -> None:
+        """A successor came up without some of its replicas, which it need not wait for: the quorum decides at once."""
+        self._was_complete = True
+
     def judge(self, ready: int, expected: int, *, is_draining: bool) -> Readiness:
         if expected and ready >= expected:
             self._was_complete = True

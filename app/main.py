@@ -31,11 +31,13 @@ from app.warming import read_warm_queries, warm
 class Service:
     """One worker's service: an ASGI application over an engine, and whether it is draining.
 
-    ``replicas`` is how many copies of the model this worker runs; ``worker`` its fixed index among ``workers``. Raises
-    ``BundleError`` when the bundle can't be served with these settings.
+    ``replicas`` is how many copies of the model this worker runs, each on ``span`` cores; ``worker`` its fixed index
+    among ``workers``. Raises ``BundleError`` when the bundle can't be served with these settings.
     """
 
-    def __init__(self, settings: Settings, bundle: Bundle, *, replicas: int, workers: int = 1, worker: int = 0) -> None:
+    def __init__(
+        self, settings: Settings, bundle: Bundle, *, replicas: int, workers: int = 1, worker: int = 0, span: int = 1
+    ) -> None:
         self.is_draining = False
         self.all_answered = asyncio.Event()  # set while draining, once no request is in flight
         self.requests_in_flight = 0
@@ -47,6 +49,7 @@ class Service:
             bundle,
             settings.target,
             replicas=replicas,
+            span=span,
             slo_s=settings.slo_ms / 1e3,
             queue_tokens=settings.queue_tokens,
             null_ms=settings.null_ms,
@@ -57,6 +60,7 @@ class Service:
             fallback=settings.fallback == "on",
             on_row=self._metrics.observe_row,
             on_cancelled=self._metrics.count_cancelled,
+            on_fault=self._metrics.count_fault,
             on_lookup=self._metrics.count_lookup,
             on_shared=self._metrics.coalesced.inc,
         )
@@ -107,9 +111,14 @@ class Service:
             if self.is_draining and not self.requests_in_flight:
                 self.all_answered.set()
 
-    async def open(self) -> None:
-        """Load the replicas, then warm the cache. Raises ``StartError`` with what kept a replica from loading."""
-        await self.engine.open()
+    async def open(self, *, least: int | None = None) -> None:
+        """Load the replicas, then warm the cache.
+
+        Raises ``StartError`` with what kept a replica from loading, unless ``least`` of them came up.
+        """
+        await self.engine.open(least=least)
+        if least is not None:
+            self._readiness.accept_what_is_there()
         if self._warm_queries:
             await warm(self.engine.classifier, self._warm_queries)
             self._warm_queries = []

@@ -70,6 +70,9 @@ class Metrics:
         self.busy = counter("replica_busy_seconds", "Seconds that a replica spent on rows", "replica")
         self.replicas = gauge("replicas", "Replicas that should run in the whole service", mode="max")
         self.replicas_ready = gauge("replicas_ready", "Replicas that take rows")
+        self.core_faults = counter(
+            "core_faults", "Failures of a replica's core, by the runtime's name", "replica", "fault"
+        )
         self.rejected = counter("rejected", "Requests not answered for lack of time or room", "reason")
         self.cancelled = counter("cancelled", "Queries given up by their client", "stage")
         lookups = counter("cache", "Texts that were looked up in the cache", "result")
@@ -136,6 +139,9 @@ class Metrics:
         row_seconds.observe(seconds)
         busy.inc(seconds)
         self.row_fill.observe(sum(entry.tokens for entry in row.entries) / row.bucket)
+
+    def count_fault(self, replica: int, fault: str) -> None:
+        self.core_faults.labels(f"{self._worker}.{replica}", fault).inc()
 
     def count_cancelled(self, stage: str, count: int) -> None:
         self.cancelled.labels(stage).inc(count)

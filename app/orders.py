@@ -17,6 +17,7 @@ EXIT_REPLICAS_LOST = 70
 class Orders(BaseModel):
     """``index`` is the worker's fixed place among ``workers``; the two file descriptors are inherited.
 
+    A replica spans ``span`` cores. The start fails unless ``least`` replicas come up: all at first, later the quorum.
     ``load_first``: others serve meanwhile, so that this one should not take connections before it can answer.
     """
 
@@ -24,6 +25,8 @@ class Orders(BaseModel):
     index: int
     workers: int
     replicas: int
+    span: int = 1
+    least: int | None = None
     socket_fd: int
     lifeline_fd: int
     load_first: bool = False

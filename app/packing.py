@@ -84,3 +84,33 @@ class RowBuffers:
                 self.pool[segment, start:end] = 1 / len(query)
             start = end
         mask[total:, total:] = 0
+
+
+class SpreadBuffers:
+    """The buffers of one bucket for a model that spans ``rows`` cores: one query a row, one row a core.
+
+    Rows that have no query of their own repeat one: no core computes on padding alone.
+    """
+
+    def __init__(self, tokens: int, embeddings: Embeddings, *, rows: int, pooling: Pooling = "cls"):
+        self.tokens = tokens
+        size = embeddings.word.shape[1]
+        self.hidden = np.zeros((rows, tokens, size), np.float32)
+        self.mask = np.zeros((rows, 1, tokens, tokens), np.float32)
+        self.pool = np.zeros((rows, tokens), np.float32)
+        self._rows = [RowBuffers(tokens, embeddings, segments=1, pooling=pooling) for _ in range(rows)]
+        for place, row in enumerate(self._rows):
+            here = slice(place, place + 1)
+            row.hidden, row.mask, row.pool = self.hidden[here], self.mask[here], self.pool[here]
+
+    @property
+    def longest_query(self) -> int:
+        """As ``RowBuffers.longest_query``."""
+        return self._rows[0].longest_query
+
+    def fill(self, queries: Sequence[NDArray[np.int64]]) -> None:
+        """Write these queries' token ids, at most one a row, in order. Raises ``ValueError`` as ``RowBuffers.fill``."""
+        if len(queries) > len(self._rows):
+            raise ValueError(f"{len(queries)} queries in {len(self._rows)} rows of one. This is a bug.")
+        for place, row in enumerate(self._rows):
+            row.fill([queries[place % len(queries)]])

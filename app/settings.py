@@ -25,7 +25,7 @@ SHIPPED_BUNDLE = Path(__file__).parent.parent / "models" / "bundles" / "query-in
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Host = Annotated[str, Field(min_length=1)]  # an empty one would mean every interface
-Target = Literal["auto", "cpu", "torch", "null"]
+Target = Literal["auto", "cpu", "torch", "inf1", "inf2", "null"]
 
 
 def _nothing_or_enough(cache_bytes: int) -> int:
@@ -46,17 +46,23 @@ class Settings(BaseModel):
     bundle: Path = Field(SHIPPED_BUNDLE, description="Directory of the model bundle.")
     target: Target = Field(
         "auto",
-        description="Which compiled form of the model runs: cpu, torch, or null (no model: what the service itself "
-        "costs). auto takes the best that bundle and machine have.",
+        description="Which compiled form of the model runs: cpu, torch, inf1, inf2 (Inferentia 1 and 2), or null (no "
+        "model: what the service itself costs). auto takes the best that bundle and machine have.",
     )
     null_ms: Annotated[float, Field(ge=0, le=10_000)] = Field(
         0, description="Milliseconds a row takes on the null target."
     )
     workers: Annotated[int, Field(ge=0, le=256)] = Field(
-        0, description="Worker processes; 0 takes one for every four cores of the CPU budget."
+        0, description="Worker processes; 0 takes one for every four NeuronCores, or cores of the CPU budget."
     )
     replicas: Annotated[int, Field(ge=0, le=256)] = Field(
-        0, description="Copies of the model a worker, one thread each; 0 shares the CPU budget out over the workers."
+        0, description="Copies of the model a worker, one thread each; 0 shares the cores out over the workers."
+    )
+    placement: Literal["replicas", "data-parallel"] = Field(
+        "replicas",
+        description="On Inferentia, a copy of the model on each core with a row of its own; or one copy a worker, "
+        "which the SDK's DataParallel spreads over its cores, all of which then wait for the slowest. data-parallel "
+        "needs a target of one query a row.",
     )
     quorum: Annotated[float, Field(ge=0, le=1)] = Field(
         0.5, description="Share of the replicas under which a service that was ready says it is not."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import shutil
 import signal
@@ -19,12 +20,12 @@ import time
 from pathlib import Path
 
 from app.child import Child
-from app.cpu_budget import cpu_budget, share_out
 from app.errors import StartError
 from app.health import Readiness, ReadinessRule
 from app.metrics import forget_live
 from app.operations import OperationsServer
 from app.orders import EXIT_START_FAILED, Orders
+from app.placement import place
 from app.settings import Settings
 from app.status_board import EMPTY, StatusBoard, WorkerState
 
@@ -41,8 +42,10 @@ class Supervisor:
     """Runs the service that ``settings`` describe until SIGTERM or SIGINT."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._workers, self._replicas = share_out(cpu_budget(), workers=settings.workers, replicas=settings.replicas)
+        self._placement = place(settings, os.environ)
+        self._workers, self._replicas = self._placement.workers, self._placement.replicas
+        # Every worker serves the same, whatever "auto" would find in its own slice.
+        self._settings = settings.model_copy(update={"target": self._placement.target})
         limits = {"load_timeout_s": settings.load_timeout_s, "stall_timeout_s": settings.stall_timeout_s}
         self._children = [Child(index, **limits) for index in range(self._workers)]
         _remove_leftovers(Path(_shared_memory() or tempfile.gettempdir()))
@@ -112,6 +115,9 @@ class Supervisor:
             index=child.index,
             workers=self._workers,
             replicas=self._replicas,
+            span=self._placement.span,
+            # A core that stays broken must not keep a worker from coming back with the others.
+            least=self._quorum_of_a_worker() if child.was_ready else None,
             socket_fd=socket_fd,
             lifeline_fd=lifeline_fd,
             # With nobody else to serve, a 503 at once is better than a connection that nobody answers.
@@ -127,14 +133,16 @@ class Supervisor:
             pass_fds=(socket_fd, lifeline_fd),
             # A session of its own: Ctrl-C at the terminal reaches the supervisor only, which then drains in order.
             start_new_session=True,
-            # Engines start thread pools of their own unless told not to; the replicas are the threads.
-            env=os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            env=self._placement.environment(child.index, os.environ),
         )
         child.started_at = time.monotonic()
         child.restart_at = None
         if self._signalled.is_set():  # while it was being started, so that it heard nothing of it
             child.process.terminate()
         logger.info("worker started", extra={"index": child.index, "pid": child.process.pid})
+
+    def _quorum_of_a_worker(self) -> int:
+        return max(1, math.ceil(self._settings.quorum * self._replicas))
 
     async def _watch(self) -> None:
         """Look after the workers until a signal comes or one of them can't be helped."""

@@ -44,7 +44,12 @@ class Worker:
         self._orders = orders
         self._board = StatusBoard(orders.board)
         self._service = Service(
-            settings, Bundle(settings.bundle), replicas=orders.replicas, workers=orders.workers, worker=orders.index
+            settings,
+            Bundle(settings.bundle),
+            replicas=orders.replicas,
+            workers=orders.workers,
+            worker=orders.index,
+            span=orders.span,
         )
         protocol = limited(
             max_connections=settings.max_connections,
@@ -68,9 +73,10 @@ class Worker:
         self._hurry = asyncio.Event()
         self._drain_begun = asyncio.Event()
         self._draining: asyncio.Task[None] | None = None
+        self._exit_code = 0
 
-    async def run(self) -> None:
-        """Serve until told to stop. Raises ``StartError`` when the model can't be loaded."""
+    async def run(self) -> int:
+        """Serve until told to stop; the process's exit code. Raises ``StartError`` when the model can't be loaded."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._begin_drain)
         loop.add_signal_handler(signal.SIGINT, self._begin_drain, True)
@@ -94,6 +100,7 @@ class Worker:
                 task.cancel()
             self._board.write(self._orders.index, EMPTY)
             self._service.engine.close()
+        return self._exit_code
 
     async def _opened_or_draining(self, opening: asyncio.Task[None]) -> None:
         drain = asyncio.get_running_loop().create_task(self._drain_begun.wait())
@@ -101,7 +108,7 @@ class Worker:
         drain.cancel()
 
     async def _open(self) -> None:
-        await self._service.open()
+        await self._service.open(least=self._orders.least)
         # What start-up made stays for good: the collector need not look at it again, nor pause a query for it.
         gc.collect()
         gc.freeze()
@@ -141,14 +148,24 @@ class Worker:
             line = Line(os.getpid(), state, readiness.replicas, readiness.replicas_ready, time.monotonic())
             self._board.write(self._orders.index, line)
             self._service.sample()
-            self._end_if_too_few_replicas()
+            self._start_anew_if_needed()
             await asyncio.sleep(HEARTBEAT_S)
 
-    def _end_if_too_few_replicas(self) -> None:
-        """A thread that is gone or stuck in the engine can't be mended in place; a new process can."""
+    def _start_anew_if_needed(self) -> None:
+        """A thread that is gone or stuck in the engine can't be mended in place; a new process can.
+
+        As long as there is somebody to answer what was accepted, it is: the process drains before it ends.
+        """
         settings, replicas = self._orders.settings, self._orders.replicas
-        lost = self._service.engine.pool.lost(settings.stall_timeout_s)
-        if lost and replicas - lost < max(1.0, settings.quorum * replicas):
+        pool = self._service.engine.pool
+        lost = pool.lost(settings.stall_timeout_s)
+        has_too_few = bool(lost) and replicas - lost < max(1.0, settings.quorum * replicas)
+        if pool.must_restart or (has_too_few and pool.ready):
+            if self._draining is None:
+                logger.error("%d of %d replicas are lost; draining, to start anew", lost, replicas)
+                self._exit_code = EXIT_REPLICAS_LOST
+                self._begin_drain(True)
+        elif has_too_few:
             logger.error("%d of %d replicas are lost; starting anew", lost, replicas)
             os._exit(EXIT_REPLICAS_LOST)
 
@@ -160,11 +177,13 @@ def main() -> None:
     share_by_index(orders.index, orders.metrics)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        uvloop.run(Worker(orders).run())
+        code = uvloop.run(Worker(orders).run())
     except StartError as error:
-        print(f"query-intent: {error}", file=sys.stderr)
+        whose = f"worker {orders.index}: " if orders.workers > 1 else ""
+        print(f"query-intent: {whose}{error}", file=sys.stderr)
         # Replica threads may be in the engine still; there is nothing of ours to save.
         os._exit(EXIT_START_FAILED)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

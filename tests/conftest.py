@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.neuron import neuron_host as neuron_host
 from tests.tiny_bundle import make_tiny_bundle
 
 # The same examples every time, and no limit in wall-clock time.

@@ -17,8 +17,11 @@ class Model(Protocol):
     ) -> NDArray[np.float32]:
         """Logits [S, labels] of a row: ``hidden`` [1, T, E], ``mask`` [1, 1, T, T], ``pool`` [S, T], T being a bucket.
 
+        A model that spans n cores takes n rows of one query: [n, T, E], [n, 1, T, T], [n, T] → [n, labels].
+
         The arrays are the caller's buffers and are written over after the call: keep no reference to them.
-        Raises whatever the engine raises; the replica decides what that means.
+        Raises ``CoreFailed`` when the core is to blame, so that the row runs elsewhere, and otherwise whatever the
+        engine raises; the replica decides what that means.
         """
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from app.batching.queue import BatchQueue, Entry, Row, State
 from app.batching.replica import FinishedRow, Replica
 from app.batching.request import Outcome, Request, too_late
-from app.errors import NotReady
+from app.errors import CoreFailed, InferenceFailed, NotReady, Remedy
+
+logger = logging.getLogger(__name__)
 
 
 class Backlog(NamedTuple):
@@ -29,7 +32,8 @@ class ReplicaPool:
     """Feeds replica threads from the queue and wakes the event loop once for each finished row.
 
     ``on_row`` is told of each row once its answers are on their way, on the event loop like everything that counts;
-    ``on_cancelled`` of how many queries were given up before they ran ("queue") and while they ran ("inference").
+    ``on_cancelled`` of how many queries were given up before they ran ("queue") and while they ran ("inference");
+    ``on_fault`` of a core that failed: the replica's index and the fault's name.
     """
 
     def __init__(
@@ -37,6 +41,7 @@ class ReplicaPool:
         *,
         on_row: Callable[[FinishedRow], None] = lambda _: None,
         on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
+        on_fault: Callable[[int, str], None] = lambda _replica, _fault: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._lock = threading.Lock()
@@ -48,6 +53,8 @@ class ReplicaPool:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_row = on_row
         self._on_cancelled = on_cancelled
+        self._on_fault = on_fault
+        self.must_restart = False  # a core said that only a new process helps
         self._clock = clock
 
     def __repr__(self) -> str:
@@ -88,19 +95,31 @@ class ReplicaPool:
             return Backlog(len(self._queue), self._queue.tokens, self._queue.oldest_age(self._clock()))
 
     async def open(
-        self, replicas: Iterable[Replica], make_queue: Callable[[list[dict[int, float]]], BatchQueue]
+        self,
+        replicas: Iterable[Replica],
+        make_queue: Callable[[list[dict[int, float]]], BatchQueue],
+        *,
+        least: int | None = None,
     ) -> None:
         """Start the replicas, wait until all are warm, then let work in.
 
-        ``make_queue`` gets the seconds by bucket that each measured. Raises what kept a replica from loading.
+        ``make_queue`` gets the seconds by bucket that each measured. Raises what kept a replica from loading, unless
+        ``least`` of them, where it is given, are warm: those who aren't then stay out.
         """
         self._loop = asyncio.get_running_loop()
         self._replicas = list(replicas)
         for replica in self._replicas:
             replica.start()
-        seconds = await asyncio.gather(*(asyncio.wrap_future(replica.warm) for replica in self._replicas))
+        warming = [asyncio.wrap_future(replica.warm) for replica in self._replicas]
+        outcomes = await asyncio.gather(*warming, return_exceptions=least is not None)
+        seconds = [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
+        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        if failures and (least is None or len(seconds) < least):
+            raise failures[0]
+        for failure in failures:
+            logger.error("a replica stays out: %s", failure)
         with self._lock:
-            self._queue = make_queue(list(seconds))
+            self._queue = make_queue(seconds)
             self._wake(len(self._idle))
 
     async def run(
@@ -185,6 +204,24 @@ class ReplicaPool:
         if not finished.retried:
             self.queue.latency.observe(finished.row.bucket, finished.finished_at - finished.started_at)
 
+    def give_back(self, entries: Sequence[Entry], replica: Replica, failure: CoreFailed) -> None:
+        """A core failed under these: they run elsewhere, once. Called by replica threads only.
+
+        Where no replica is left they are answered ``NotReady``, and ``InferenceFailed`` those whom it befell before.
+        """
+        with self._lock:
+            running = [entry for entry in entries if entry.state is State.RUNNING]
+            again = [entry for entry in running if self.ready and not entry.was_returned]
+            for entry in again:
+                entry.was_returned = True
+            self.queue.give_back(again)
+            self._wake(len(again))
+        if failure.remedy is Remedy.RESTART:
+            self.must_restart = True
+        ended = [entry for entry in running if entry.state is State.RUNNING]
+        self._post(self._settle_failed, ended)
+        self._post(self._on_fault, replica.index, failure.fault)
+
     def refuse_waiting(self) -> int:
         """Answer what still waits with ``NotReady``: the drain has no more time. Returns how many entries that were."""
         with self._lock:
@@ -226,6 +263,17 @@ class ReplicaPool:
                 entry.owner.settle(entry.index, Outcome(result, finished.started_at - entry.enqueued_at, seconds))
         assert self._loop is not None
         self._loop.call_soon(self._observe, finished)  # behind those who now write their replies
+
+    def _settle_failed(self, entries: Sequence[Entry]) -> None:
+        """On the event loop: the cores failed under these, and there is nowhere else or no further try."""
+        for entry in entries:
+            if entry.state is State.RUNNING:
+                entry.state = State.DONE
+                if self.ready:
+                    failure = InferenceFailed("two cores failed with this query in the row")
+                    entry.owner.settle(entry.index, Outcome(failure, 0.0, 0.0))
+                else:
+                    entry.owner.fail(NotReady("no replica of the model is ready"))
 
     def _observe(self, finished: FinishedRow) -> None:
         with self._lock:

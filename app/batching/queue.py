@@ -44,7 +44,7 @@ class Entry:
     ``owner`` is the caller's own reference to who waits for it and ``index`` its place there; the queue reads neither.
     """
 
-    __slots__ = ("deadline", "enqueued_at", "index", "is_bulk", "owner", "state", "token_ids", "tokens")
+    __slots__ = ("deadline", "enqueued_at", "index", "is_bulk", "owner", "state", "token_ids", "tokens", "was_returned")
 
     def __init__(
         self,
@@ -64,6 +64,7 @@ class Entry:
         self.owner = owner
         self.index = index
         self.state = State.WAITING
+        self.was_returned = False  # by a core that failed under it: the next one that does is its last
 
     def __repr__(self) -> str:
         return f"<Entry {self.tokens} tokens, {self.state.value}{', bulk' if self.is_bulk else ''}>"
@@ -169,6 +170,18 @@ class BatchQueue:
             self._bulk_tokens += tokens
         else:
             self._single_tokens += tokens
+
+    def give_back(self, entries: Sequence[Entry]) -> None:
+        """Let ``entries`` of a row that didn't run wait again, in their order and ahead of everybody."""
+        for entry in reversed(entries):
+            entry.state = State.WAITING
+            self._waiting += 1
+            if entry.is_bulk:
+                self._bulk.appendleft(entry)
+                self._bulk_tokens += entry.tokens
+            else:
+                self._singles.appendleft(entry)
+                self._single_tokens += entry.tokens
 
     def abandon(self, entries: Iterable[Entry]) -> int:
         """Forget entries whose owner no longer waits; returns how many of them were still waiting."""

@@ -16,14 +16,16 @@ from numpy.typing import NDArray
 
 from app.backends.base import Backend, Model
 from app.batching.queue import Entry, Row, State
-from app.errors import BackendError, InferenceFailed
-from app.packing import RowBuffers
+from app.errors import BackendError, CoreFailed, InferenceFailed, Remedy
+from app.packing import RowBuffers, SpreadBuffers
 
 logger = logging.getLogger(__name__)
 
 WARMUP_ROWS = 8  # per bucket; the first few pay for caches and lazy set-up
 # Rows in a row of which not a single query succeeded, after which the copy of the model is not trusted any more.
 FAILURES_BEFORE_RELOAD = 3
+# What a replica leaves to the others before it takes its next row, when its core was only busy.
+BUSY_PAUSE_S = 0.005
 RELOAD_BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 
 # Turns the logits [n, labels] of a row into one result a query: what they mean is the task's business, not the batch's.
@@ -57,6 +59,10 @@ class Source(Protocol):
 
     def finish(self, finished: FinishedRow) -> None: ...
 
+    def give_back(self, entries: Sequence[Entry], replica: Replica, failure: CoreFailed) -> None:
+        """The core failed; ``entries`` are those of the row that it didn't end, which somebody else has to run."""
+        ...
+
 
 class Replica(threading.Thread):
     """Loads the model, proves it on the canary in every bucket, then runs rows until the pool has no more.
@@ -69,7 +75,7 @@ class Replica(threading.Thread):
         index: int,
         *,
         backend: Backend,
-        rows: Mapping[int, RowBuffers],
+        rows: Mapping[int, RowBuffers | SpreadBuffers],
         decode: Decode,
         canary: Canary | None,
         source: Source,
@@ -96,6 +102,9 @@ class Replica(threading.Thread):
             return
         try:
             seconds = self._load()
+        except CoreFailed as failure:
+            self.warm.set_exception(BackendError(str(failure)))
+            return
         except BaseException as error:
             self.warm.set_exception(error)
             return
@@ -121,11 +130,29 @@ class Replica(threading.Thread):
     def _serve(self) -> None:
         failures = 0
         while (row := self._source.take(self)) is not None:
-            failures = 0 if self._run_row(row) else failures + 1
+            try:
+                failures = 0 if self._run_row(row) else failures + 1
+            except CoreFailed as failure:
+                if not self._outlives(failure, row.entries):
+                    return
+                failures += 1
             if failures == FAILURES_BEFORE_RELOAD:
                 if not (self._is_sound() or self._reload()):
                     return
                 failures = 0
+
+    def _outlives(self, failure: CoreFailed, entries: Sequence[Entry] = ()) -> bool:
+        """Leave the ``entries`` to others; whether this replica may go on."""
+        self._running_since = None
+        is_over = failure.remedy is not Remedy.BACK_OFF
+        extra = {"replica": self.index, "fault": failure.fault, "remedy": failure.remedy.value}
+        logger.error("core failed: %s", failure, extra=extra)
+        if is_over:
+            self.is_ready = False  # before the row goes back, or it might be for this one again
+        self._source.give_back(entries, self, failure)
+        if not is_over:
+            self._stop_requested.wait(BUSY_PAUSE_S)
+        return not is_over
 
     def _is_sound(self) -> bool:
         """Whether the model still passes its canary: then the queries were to blame, and reloading would not help."""
@@ -154,7 +181,10 @@ class Replica(threading.Thread):
     def _warm_up(self, bucket: int) -> float:
         """Median seconds of a full row of this bucket, after the canary has passed."""
         if self._canary is not None:
-            self._canary(bucket, self._forward)
+            try:
+                self._canary(bucket, self._forward)
+            except BackendError as error:
+                raise BackendError(f"replica {self.index}: {error}") from error
         query = np.ones(self._rows[bucket].longest_query, np.int64)
         seconds = []
         for _ in range(WARMUP_ROWS):
@@ -182,6 +212,8 @@ class Replica(threading.Thread):
             results = self._decode(self._forward(row.bucket, [entry.token_ids for entry in row.entries]))
             if len(results) != len(row.entries):
                 raise BackendError(f"{len(results)} results for {len(row.entries)} queries. This is a bug.")
+        except CoreFailed:
+            raise
         except Exception:
             logger.exception("a row of %d queries failed; retrying them one by one", len(row.entries))
             results, retried = [self._run_alone(entry) for entry in row.entries], True
@@ -197,6 +229,8 @@ class Replica(threading.Thread):
         bucket = next(bucket for bucket in sorted(self._rows) if bucket >= entry.tokens)
         try:
             return self._decode(self._forward(bucket, [entry.token_ids]))[0]
+        except CoreFailed:
+            raise
         except Exception as error:
             failure = InferenceFailed("the model failed on this query")
             failure.__cause__ = error
@@ -212,6 +246,9 @@ class Replica(threading.Thread):
                 break
             try:
                 self._load()
+            except CoreFailed as failure:
+                if not self._outlives(failure):
+                    break
             except Exception:
                 logger.exception("replica %d could not be loaded", self.index)
             else:

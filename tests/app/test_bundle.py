@@ -69,6 +69,14 @@ class TestAWholeBundle:
         again = make_tiny_bundle(tmp_path / "again")
         assert Bundle(again).digest == Bundle(tiny_bundle).digest
 
+    def test_a_folder_that_holds_another_target_is_refused(self, copy_bundle: Copy) -> None:
+        """Compiled for Inferentia 2 and put where Inferentia 1's is looked for, say."""
+        path = copy_bundle()
+        (path / "fake").rename(path / "other")
+        write_manifest(path, _manifest(path))
+        with pytest.raises(BundleError, match="folder other holds what was compiled for target fake, which can't"):
+            Bundle(path).target("other")
+
     def test_one_without_targets_loads_and_says_so(self, copy_bundle: Copy) -> None:
         path = copy_bundle()
         (path / "fake" / "target.json").unlink()

@@ -49,6 +49,7 @@ VALUES = {
     "drain_delay_s": "20",
     "drain_timeout_s": "15",
     "fallback": "off",
+    "placement": "data-parallel",
     "log_level": "debug",
     "log_queries": "true",
 }
@@ -184,7 +185,11 @@ class TestRefusals:
                 "QUERY_INTENT_SLO_MS=fast: Input should be a valid number, unable to parse string as a number",
             ),
             ({}, ["--port", "65536"], "QUERY_INTENT_PORT=65536: Input should be less than or equal to 65535"),
-            ({}, ["--target", "gpu"], "QUERY_INTENT_TARGET=gpu: Input should be 'auto', 'cpu', 'torch' or 'null'"),
+            (
+                {},
+                ["--target", "gpu"],
+                "QUERY_INTENT_TARGET=gpu: Input should be 'auto', 'cpu', 'torch', 'inf1', 'inf2' or 'null'",
+            ),
             ({}, ["--port", "9", "--ops-port", "9"], "ops_port: 9 is the traffic port as well"),
         ],
     )

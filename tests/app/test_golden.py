@@ -142,3 +142,20 @@ def test_a_model_of_another_number_of_labels_is_refused(served: Served, labels: 
 
     with pytest.raises(BackendError, match=f"gives {labels} logits a query, the bundle has 9 labels"):
         served.check()(64, served.forward(resized))
+
+
+def test_a_model_on_several_cores_answers_each_query_on_all_of_them(served: Served) -> None:
+    """With a neighbour in its place, a core could answer wrongly unseen."""
+    served.check(copies=3)(64, served.forward())
+    assert [len(tokens) for _, tokens in served.rows] == [3] * 5
+    assert all(len(set(tokens)) == 1 for _, tokens in served.rows)
+
+
+@pytest.mark.parametrize("core", range(3))
+def test_one_of_them_that_is_wrong_is_enough(served: Served, core: int) -> None:
+    def wrong(logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        logits[core] = -logits[core]
+        return logits
+
+    with pytest.raises(BackendError, match="golden query"):
+        served.check(copies=3)(64, served.forward(wrong))

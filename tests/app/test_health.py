@@ -57,3 +57,11 @@ def test_a_replica_that_comes_back_is_counted_again() -> None:
 def test_while_it_drains_it_is_not_ready_however_well_it_is() -> None:
     readiness = served(ReadinessRule(0.5), 2).judge(2, 2, is_draining=True)
     assert readiness == Readiness(2, 2, "draining: the service is stopping")
+
+
+def test_a_successor_need_not_have_been_complete() -> None:
+    rule = ReadinessRule(0.5)
+    assert not rule.judge(3, 4, is_draining=False).is_ready
+    rule.accept_what_is_there()
+    assert rule.judge(3, 4, is_draining=False).is_ready
+    assert not rule.judge(1, 4, is_draining=False).is_ready

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.packing import MASKED, Embeddings, RowBuffers, max_segments
+from app.packing import MASKED, Embeddings, RowBuffers, SpreadBuffers, max_segments
 
 T = 12
 VOCABULARY, POSITIONS, SIZE = 20, 16, 4
@@ -130,3 +130,32 @@ def test_nothing_of_the_row_before_is_left(embeddings: Embeddings, before: Seque
 @pytest.mark.parametrize(("tokens", "longest"), [(8, 8), (16, 16), (24, POSITIONS)])
 def test_longest_query_is_bounded_by_row_and_positions(embeddings: Embeddings, tokens: int, longest: int) -> None:
     assert RowBuffers(tokens, embeddings).longest_query == longest
+
+
+class TestSpread:
+    """One query a row, one row a core, for an engine that splits a batch by its first dimension."""
+
+    QUERIES = (ids(1, 7, 2), ids(1, 9, 5, 2), ids(*range(12)))
+
+    @pytest.mark.parametrize("pooling", ["cls", "mean"])
+    @pytest.mark.parametrize("count", [1, 2, 3])
+    def test_each_row_is_what_it_would_be_alone_and_spare_ones_repeat(
+        self, embeddings: Embeddings, pooling: Any, count: int
+    ) -> None:
+        spread = SpreadBuffers(T, embeddings, rows=3, pooling=pooling)
+        spread.fill(self.QUERIES)  # nothing of which may be left
+        spread.fill(self.QUERIES[:count])
+        assert (spread.hidden.shape, spread.mask.shape, spread.pool.shape) == ((3, T, SIZE), (3, 1, T, T), (3, T))
+        for place in range(3):
+            alone = RowBuffers(T, embeddings, segments=1, pooling=pooling)
+            alone.fill([self.QUERIES[place % count]])
+            np.testing.assert_array_equal(spread.hidden[place], alone.hidden[0])
+            np.testing.assert_array_equal(spread.mask[place], alone.mask[0])
+            np.testing.assert_array_equal(spread.pool[place], alone.pool[0])
+
+    def test_it_refuses_more_queries_than_rows(self, embeddings: Embeddings) -> None:
+        with pytest.raises(ValueError, match="4 queries in 3 rows of one"):
+            SpreadBuffers(T, embeddings, rows=3).fill([ids(1, 2)] * 4)
+
+    def test_its_longest_query_is_that_of_a_row(self, embeddings: Embeddings) -> None:
+        assert SpreadBuffers(24, embeddings, rows=2).longest_query == POSITIONS

@@ -1,0 +1,1 @@
+"""What PyPI has under this name: nothing, so that nobody else can take it."""
