@@ -20,7 +20,7 @@ test: $(VENV)/.dev ## Run the tests
 	$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term:skip-covered
 
 test-inf1: $(VENV)-inf1/.dev ## Serving and Neuron tests on Inferentia 1's frozen stack (2 GB to download)
-	$(VENV)-inf1/bin/python -m pytest -n auto --dist loadfile tests/app
+	$(VENV)-inf1/bin/python -m pytest -n auto --dist loadfile tests/app tests/standin tests/test_constraints.py
 
 lint: $(VENV)/.dev ## Style, types and the direction of dependencies
 	$(BIN)/ruff format --check .

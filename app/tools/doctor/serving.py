@@ -84,15 +84,22 @@ class _Service:
         status, text = _get(f"{self.operations}/readyz")
         errors = Counter(each["message"] for each in self._records() if each.get("level", "").lower() == "error")
         rows = rows_by_replica(_get(f"{self.operations}/metrics")[1])
-        balance = f"rows a replica: {min(rows.values())} to {max(rows.values())}" if rows else "no rows"
         data: dict[str, Any] = {"readyz": text.strip(), "rows": rows, "errors": dict(errors)}
         ready, replicas = _ready(text)
+        balance = (
+            f"rows on {len(rows)} of them, {min(rows.values(), default=0)} to {max(rows.values(), default=0)} each"
+        )
         if status != 200 or ready < replicas:
             lost = f"{text.strip()}; {'; '.join(errors) or 'no error in its log'}"
             return failed("after the load", lost, "a replica was lost under load: see errors in the report", **data)
         if errors:
             said = ", ".join(f"{message} ({count})" for message, count in errors.items())
-            return warning("after the load", f"{balance}; errors in the log: {said}", "see the report", **data)
+            return warning(
+                "after the load",
+                f"{ready} of {replicas} replicas ready, {balance}; errors in the log: {said}",
+                "see the report",
+                **data,
+            )
         return ok("after the load", f"{ready} of {replicas} replicas ready, {balance}", **data)
 
     def _records(self) -> list[dict[str, Any]]:
