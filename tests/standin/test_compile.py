@@ -30,27 +30,47 @@ def difference(module):
 """
 
 
-def test_inf1_rounds_everything_by_default_and_less_when_told(neuron_host: Make, run: Run) -> None:
-    program = """
-everything, matmults, halves = trace(), trace("--fast-math", "fp32-cast-matmult", "no-fast-relayout"), trace(
-    "--fp32-cast", "matmult-fp16", "--fast-math", "all")
-logits = everything(*ROW)[0]
-say(difference(everything), difference(matmults), difference(halves))
+# How far a compiled sum and a compiled product are from float32, as a share of the numbers.
+ROUNDING = """
+a, b = torch.rand(1, 64, 64) + 1, torch.rand(1, 64, 64) + 1
+def rounding(trace, *compiler_args):
+    shares = []
+    for op in (torch.add, torch.matmul):
+        exact = op(a, b)
+        shares.append(((trace(op, (a, b), compiler_args=list(compiler_args))(a, b) - exact).abs() / exact).max().item())
+    return shares
 """
-    everything, matmults, halves = run(neuron_host(), MODEL + program)
-    assert 0 < halves < matmults < everything < 0.1
+FLOAT32, FP16, BF16 = (2.0**-bits for bits in (22, 11, 8))  # half a step of a mantissa, and a little in float32
+
+
+def test_inf1_rounds_everything_by_default_and_only_products_when_told(neuron_host: Make, run: Run) -> None:
+    program = """
+say(rounding(torch.neuron.trace), rounding(torch.neuron.trace, "--fast-math", "fp32-cast-matmult", "no-fast-relayout"),
+    rounding(torch.neuron.trace, "--fast-math", "all", "--fp32-cast", "matmult-fp16"))
+"""
+    everything, products, halves = run(neuron_host(), ROUNDING + program)
+    assert all(FP16 < share < 2 * BF16 for share in everything)
+    assert products[0] < FLOAT32
+    assert FLOAT32 < products[1] < BF16
+    assert FLOAT32 < halves[1] < products[1] / 2, "an explicit --fp32-cast wins"
 
 
 def test_inf2_rounds_nothing_unless_told(neuron_host: Make, run: Run) -> None:
     program = """
 import torch_neuronx
-def trace(*arguments): return torch_neuronx.trace(model, ROW, compiler_args=list(arguments))
-nothing, tf32, bf16 = trace(), *(trace("--auto-cast", "matmult", "--auto-cast-type", t) for t in ("tf32", "bf16"))
-say(difference(nothing), difference(tf32), difference(bf16), "neuron::forward_1" in str(nothing.graph))
+say(*(rounding(torch_neuronx.trace, *arguments) for arguments in (
+    [], ["--auto-cast", "matmult", "--auto-cast-type", "tf32"], ["--auto-cast=matmult"], ["--auto-cast=all"])))
 """
-    nothing, tf32, bf16, is_compiled = run(neuron_host("inf2.xlarge"), MODEL + program)
-    assert nothing < 1e-6 < tf32 < bf16
-    assert is_compiled
+    nothing, tf32, bf16, everything = run(neuron_host("inf2.xlarge"), ROUNDING + program)
+    assert max(nothing) < FLOAT32
+    assert max(tf32[0], bf16[0]) < FLOAT32 < min(tf32[1], bf16[1])
+    assert tf32[1] < bf16[1]
+    assert min(everything) > FP16
+
+
+def test_inf2_has_a_graph_of_its_own(neuron_host: Make, run: Run) -> None:
+    program = "import torch_neuronx; say(str(torch_neuronx.trace(model, ROW).graph))"
+    assert "neuron::forward_1" in run(neuron_host("inf2.xlarge"), MODEL + program)
 
 
 def test_a_refused_graph_becomes_a_cpu_trace_unless_fallback_is_off(neuron_host: Make, run: Run) -> None:

@@ -101,6 +101,7 @@ from neuron_standin.settings import read_settings
 settings = read_settings()
 reservation = reserve(settings)
 counters = [Counters(settings.state, core) for core in range(settings.cores)]
+counters[2].count_execution(500_000_000)
 monitor = Monitor(1.0)
 monitor.record()
 for _ in range(3): counters[2].count_execution(100_000_000)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from neuron_standin import loading, runtime
+from neuron_standin.error_text import keep_error_text
 from neuron_standin.settings import setting
 
 
@@ -74,6 +75,7 @@ class DataParallel(torch.nn.Module):
             for (owner, name, _), program in zip(loading.models_of(module), self._programs, strict=True):
                 chosen = program.with_dynamic_batch() if self._is_dynamic else program
                 loading.place(owner, name, chosen, core, 1)
+            keep_error_text(module)
             self.loaded_modules.append(module)
 
 

@@ -11,6 +11,7 @@ import torch
 from neuron_standin import artefact, loading
 from neuron_standin.artefact import Program
 from neuron_standin.core import compute
+from neuron_standin.error_text import keep_error_text, remember
 from neuron_standin.runtime import unload
 
 _MOST_OUTPUTS = 8
@@ -28,7 +29,11 @@ def register_ops(name: str) -> None:
 
 def _forward(inputs: list[torch.Tensor], model: torch.Tensor) -> Any:
     program = getattr(_TRACING, "program", None)
-    outputs = compute(program, inputs) if program else loading.loaded(model)(inputs)
+    try:
+        outputs = compute(program, inputs) if program else loading.loaded(model)(inputs)
+    except RuntimeError as error:
+        remember(error)
+        raise
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
@@ -53,6 +58,7 @@ def compiled_module(
         module = torch.jit.trace(NeuronModule(), examples, check_trace=False)
     finally:
         _TRACING.program = None
+    keep_error_text(module)
     key = artefact.key_of(blob)
     assert key
     weakref.finalize(module, unload, key)

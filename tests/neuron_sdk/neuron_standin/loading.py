@@ -13,6 +13,7 @@ import torch
 
 from neuron_standin import artefact, runtime
 from neuron_standin.artefact import Program
+from neuron_standin.error_text import keep_error_text
 from neuron_standin.runtime import Loaded
 
 _torch_load = torch.jit.load
@@ -26,6 +27,7 @@ def load(f: Any, *args: Any, **kwargs: Any) -> torch.jit.ScriptModule:
     module = _torch_load(f, *args, **kwargs)
     for owner, name, blob in models_of(module):
         place(owner, name, _program(blob), *runtime.current_placement())
+    keep_error_text(module)
     return module
 
 

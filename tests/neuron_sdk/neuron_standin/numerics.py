@@ -19,6 +19,8 @@ _MATMULS = {
     "aten::_convolution": 2,
     "aten::scaled_dot_product_attention": 3,
 }
+# Ops that move numbers and compute none.
+_VIEWS = {f"aten::{name}" for name in ("select", "slice", "transpose", "permute", "view", "reshape", "expand", "size")}
 
 
 @dataclass(frozen=True)
@@ -54,18 +56,22 @@ def apply_cast(graph: torch._C.Graph, cast: Cast) -> None:
     if cast.scope == "none":
         return
     known: dict[str, torch._C.Value] = {}
-    for node in list(graph.nodes()):
-        inputs = list(node.inputs())
-        if cast.scope == "matmult":
-            inputs = inputs[: _MATMULS.get(node.kind(), 0)]
-        elif not node.kind().startswith("aten::"):
-            continue
-        for index, value in enumerate(inputs):
-            if value.type().kind() != "TensorType":
-                continue
-            if value.debugName() not in known:
-                known[value.debugName()] = _insert(graph, node, value, cast.dtype)
-            node.replaceInput(index, known[value.debugName()])
+    for node in [*graph.nodes(), graph.return_node()]:
+        for index, value in enumerate(_rounded_inputs(node, cast)):
+            if value.type().kind() == "TensorType":
+                if value.debugName() not in known:
+                    known[value.debugName()] = _insert(graph, node, value, cast.dtype)
+                node.replaceInput(index, known[value.debugName()])
+
+
+def _rounded_inputs(node: torch._C.Node, cast: Cast) -> list[torch._C.Value]:
+    """The first so many inputs of ``node`` that are rounded. What the graph returns counts where everything is."""
+    inputs = list(node.inputs())
+    if cast.scope == "matmult":
+        return inputs[: _MATMULS.get(node.kind(), 0)]
+    is_op = node.kind().startswith("aten::") and node.kind() not in _VIEWS
+    is_op |= node.kind() in ("prim::TupleConstruct", "prim::Return")
+    return inputs if is_op else []
 
 
 def _insert(graph: torch._C.Graph, node: torch._C.Node, value: torch._C.Value, dtype: str) -> torch._C.Value:
