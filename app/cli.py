@@ -19,6 +19,7 @@ from app.version import VERSION
 LAZY = {
     "classify": ("app.tools.classify", "Classify a query, a file or standard input, without a server."),
     "load": ("app.tools.load.cli", "Put an open-loop load on a running service and report the latency."),
+    "doctor": ("app.tools.doctor.cli", "Say whether this machine can serve, and what it lacks."),
     "simulate": ("app.tools.simulation.cli", "Predict the latency of a service, to choose workers and instances."),
     "prepare": ("models.prepare", "Make a training table out of the raw data sets."),
     "train": ("models.train", "Fine-tune an encoder on a table of texts and labels."),

@@ -119,6 +119,13 @@ class Engine:
 
         Raises ``StartError`` with what kept one from it.
         """
+        await self.pool.open(self.make_replicas(), self._make_queue, least=least)
+        logger.info("replicas are warm", extra={"rows_ms": self.pool.queue.latency.as_milliseconds()})
+        if self.fallback is not None:
+            self._set_patience()
+
+    def make_replicas(self) -> list[Replica]:
+        """Not started yet: each loads, proves and times itself when it is. Raises ``BackendError``."""
         backend = make_backend(
             self._bundle.path / self.target.target,
             self.target,
@@ -128,7 +135,7 @@ class Engine:
         )
         canary = self._make_canary()
         ranker = self._make_ranker(self.priors)
-        replicas = [
+        return [
             Replica(
                 index,
                 backend=backend,
@@ -139,10 +146,6 @@ class Engine:
             )
             for index in range(self.replicas)
         ]
-        await self.pool.open(replicas, self._make_queue, least=least)
-        logger.info("replicas are warm", extra={"rows_ms": self.pool.queue.latency.as_milliseconds()})
-        if self.fallback is not None:
-            self._set_patience()
 
     def close(self) -> None:
         self.pool.close()

@@ -30,7 +30,8 @@ class TorchBackend:
             from torch.export.passes import move_to_device_pass
         except ImportError as error:
             raise BackendError(
-                "target torch: PyTorch isn't installed; install it with: make install, or pip install -e '.[train]'"
+                "target torch: PyTorch 2.8 or newer isn't installed; install it with: make install, or "
+                "pip install -e '.[train]'"
             ) from error
         # One thread a replica: threads of one matmul would take the cores of the other replicas.
         torch.set_num_threads(1)

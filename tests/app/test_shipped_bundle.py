@@ -17,6 +17,9 @@ from app.ranking import Ranker
 from app.settings import SHIPPED_BUNDLE
 from app.text import normalise
 from app.tokenization import Tokenizer
+from tests import needs
+
+pytestmark = needs.OPENVINO
 
 CHECKPOINT = SHIPPED_BUNDLE.parent.parent / "checkpoints" / "query-intent"
 MIB = 2**20

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="the torch backend needs torch")
+pytest.importorskip("torch.export.passes", reason="and one that exports programs")
 
 from app.backends.torch import PROGRAM, TorchBackend  # noqa: E402
 from app.bundle import TargetManifest  # noqa: E402
@@ -80,7 +81,7 @@ def test_replica_computes_on_one_thread(directory: Path) -> None:
 
 def test_missing_engine_says_what_to_install(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(BackendError, match=r"PyTorch isn't installed.*pip install -e '.\[train\]'"):
+    with pytest.raises(BackendError, match=r"PyTorch 2.8 or newer isn't installed.*pip install -e '.\[train\]'"):
         TorchBackend(directory, TARGET).load(0)
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from app.bundle import EMBEDDINGS, MANIFEST, TOKENIZER
 from app.settings import SHIPPED_BUNDLE
+from tests import needs
 from tests.app.service.conftest import Start
 from tests.app.service.running import RunningService, is_alive, wait_until
 from tests.tiny_bundle import rewrite
@@ -77,6 +78,7 @@ def test_a_start_that_can_not_be_says_why_in_one_line(failures: dict[str, Runnin
     assert re.search(FAILURES[name][2], line)
 
 
+@needs.OPENVINO
 def test_golden_answers_that_the_model_does_not_give_stop_the_start(tmp_path: Path) -> None:
     """The shipped bundle with one golden answer turned round: the engine is real, so is the refusal."""
     bundle = shutil.copytree(SHIPPED_BUNDLE, tmp_path / "bundle")

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from app.tools.classify import CHUNK, COUNTABLE_BYTES, command, find_queries
 from app.tools.query_files import format_of
+from tests import needs
 
 PRODUCT, TRACKING = "usb c charging cable 2m", "where is my parcel"
 
@@ -25,6 +26,7 @@ def documents(result: Result) -> list[dict[str, Any]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
+@needs.OPENVINO
 class TestAnswers:
     def test_each_query_gets_one_line_of_json_with_its_ranked_intents(self) -> None:
         product, tracking = documents(classify(PRODUCT, TRACKING, "--top-k", "2"))
@@ -104,6 +106,7 @@ class TestFiles:
         path.write_bytes(b"x" * size)
         assert find_queries((), str(path), None, None)[1] == count
 
+    @needs.OPENVINO
     def test_a_pipe_is_answered_chunk_by_chunk_until_its_error(self) -> None:
         result = classify("--input-format", "jsonl", piped='{"query": "sofa"}\n' * CHUNK + "nonsense\n")
         assert (result.exit_code, len(result.stdout.splitlines())) == (2, CHUNK)
@@ -112,6 +115,7 @@ class TestFiles:
     def test_nothing_in_is_nothing_out(self) -> None:
         assert documents(classify("--input-format", "csv", piped="query\n")) == []
 
+    @needs.OPENVINO
     def test_a_file_is_answered_line_by_line(self, tmp_path: Path) -> None:
         path = tmp_path / "queries.csv"
         path.write_text(f"text\n{PRODUCT}\n{TRACKING}\n")

@@ -17,6 +17,7 @@ import pytest
 
 from app.tools.load import report
 from app.tools.load.cli import command
+from tests import needs
 from tests.app.tools.load.tiny_server import Request, Serve
 
 SHORT = ["--rate", "100", "--duration", "0.3", "--warmup", "0", "--connections", "2"]
@@ -204,6 +205,7 @@ def test_every_scheduled_request_has_one_outcome_on_a_server_that_misbehaves(ser
     assert sum(result["statuses"].values()) + sum(result["errors"].values()) == result["scheduled"]
 
 
+@needs.MATPLOTLIB
 def test_the_highest_rate_is_found(serve: Serve, tmp_path: Path) -> None:
     recent: deque[float] = deque([0.0] * 20, maxlen=20)
 
@@ -233,8 +235,8 @@ def test_a_rate_that_no_server_can_meet_ends_with_1(serve: Serve) -> None:
     assert "NOTHING FOUND: the objective is missed even at 1.5/s" in said
 
 
+@needs.MATPLOTLIB
 def test_a_picture_of_the_run_is_drawn(serve: Serve, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     exit_code, _, _ = load("--url", serve(answer).url, *SHORT, "--picture", str(tmp_path / "run.png"))
     assert exit_code == 0
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")

@@ -17,6 +17,7 @@ from app.tools.simulation import cli as simulate
 from app.tools.simulation.cli import command
 from app.tools.simulation.row_times import RowTimes
 from app.tools.simulation.table import HEADER
+from tests import needs
 
 SHORT = ["--requests", "500"]
 SIXTEEN_CORES = ["--cores", "16", "--workers", "4", "--row-ms", "3"]
@@ -56,6 +57,7 @@ class TestASweep:
         assert found["rows_ms"] == {"64": 3.0}
         assert (found["arrivals"], found["seed"]) == ("poisson", 7)
 
+    @needs.MATPLOTLIB
     def test_a_picture_is_drawn(self, tmp_path: Path) -> None:
         picture = tmp_path / "sweep.png"
         assert run(*SIXTEEN_CORES, "--rate", "1000,2000", "--picture", str(picture)).exit_code == 0

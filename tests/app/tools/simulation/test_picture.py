@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("matplotlib", reason="pictures need matplotlib")
+
 from app.tools.simulation.picture import draw
 from tests.app.tools.simulation.test_table import FIGURES
 
