@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 # PyTorch's own index of CPU builds: on Linux the default build brings gigabytes of CUDA. Empty: the default build.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-.PHONY: help run test lint fmt bench lock install clean
+.PHONY: help run test lint fmt bench image image-check sbom tasks lock install clean
 
 help: ## What there is
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 run: $(VENV)/.serve ## Serve the shipped model on http://127.0.0.1:8080
 	$(BIN)/query-intent serve
@@ -21,6 +21,7 @@ lint: $(VENV)/.dev ## Style, types and the direction of dependencies
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
 
 fmt: $(VENV)/.dev ## Format the code
 	$(BIN)/ruff format .
@@ -28,6 +29,18 @@ fmt: $(VENV)/.dev ## Format the code
 
 bench: $(VENV)/.dev ## What the service itself costs, and what latency the shipped model holds
 	$(BIN)/python -m benchmarks.run
+
+image: ## Build query-intent:cpu with docker, podman or buildah (deploy/image says more)
+	deploy/image build
+
+image-check: ## Run query-intent:cpu as ECS does, ask it a query, stop it
+	deploy/image check
+
+sbom: ## Write what is in query-intent:cpu to sbom.cdx.json, in CycloneDX
+	deploy/image sbom > sbom.cdx.json
+
+tasks: $(VENV)/.serve ## Write ecs-task.json and its variants again
+	$(BIN)/python -m deploy.task_definitions
 
 install: $(VENV)/.dev ## Everything for developing, training and compiling
 

@@ -41,7 +41,7 @@ class Settings(BaseModel):
 
     host: Host = Field("127.0.0.1", description="Address of the traffic port; 0.0.0.0 in a container.")
     port: Port = Field(8080, description="Traffic port; 0 takes a free one.")
-    ops_host: Host = Field("127.0.0.1", description="Address of the operations port.")
+    ops_host: Host = Field("127.0.0.1", description="Address of the operations port; 0.0.0.0 in a container.")
     ops_port: Port = Field(8081, description="Operations port: health of the whole service and /metrics.")
     bundle: Path = Field(SHIPPED_BUNDLE, description="Directory of the model bundle.")
     target: Target = Field(

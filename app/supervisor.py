@@ -35,6 +35,8 @@ PREFIX = "query-intent-"  # of the folder in shared memory, then the supervisor'
 WATCH_S = 0.1
 # A worker's loop beats four times a second; one that has been silent for so long answers nobody at the moment.
 SILENT_S = 2.0
+# Past the bound of their own drain, after which workers are killed.
+OUTLIVED_S = 5.0
 
 
 class Supervisor:
@@ -208,7 +210,7 @@ class Supervisor:
         running = [child.process for child in self._children if child.is_running and child.process is not None]
         if not running:
             return
-        bound = self._settings.drain_delay_s + self._settings.drain_timeout_s + 5.0
+        bound = self._settings.drain_delay_s + self._settings.drain_timeout_s + OUTLIVED_S
         waiting = [asyncio.ensure_future(process.wait()) for process in running]
         _, late = await asyncio.wait(waiting, timeout=bound)
         if late:
