@@ -19,13 +19,15 @@ import time
 from pathlib import Path
 
 from app.child import Child
+from app.cloudwatch import Reporter
 from app.cpu_budget import cpu_budget, share_out
+from app.emf import parse_dimensions
 from app.errors import StartError
 from app.health import Readiness, ReadinessRule
-from app.metrics import forget_live
+from app.metrics import forget_live, render_shared
 from app.operations import OperationsServer
 from app.orders import EXIT_START_FAILED, Orders
-from app.settings import Settings
+from app.settings import EMF_OFF, Settings
 from app.status_board import EMPTY, StatusBoard, WorkerState
 
 logger = logging.getLogger(__name__)
@@ -73,8 +75,16 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGTERM, self._on_signal, signal.SIGTERM)
         loop.add_signal_handler(signal.SIGINT, self._on_signal, signal.SIGINT)
         server = OperationsServer(operations, readiness=self.readiness, metrics=self._metrics)
+        reporter = Reporter(
+            lambda: render_shared(self._metrics),
+            _write_out,
+            namespace=self._settings.emf,
+            dimensions=parse_dimensions(self._settings.emf_dimensions),
+        )
         try:
             await server.start()
+            if self._settings.emf != EMF_OFF:
+                reporter.start()
             logger.info(
                 "starting",
                 extra={
@@ -91,6 +101,7 @@ class Supervisor:
             await self._watch()
         finally:
             await self._end()
+            await reporter.stop()  # after the last answer, so that it is counted
             await server.stop()
             os.close(self._lifeline_write)
         return self._exit_code
@@ -238,6 +249,11 @@ def _listen(host: str, port: int, setting: str) -> socket.socket:
     listening.listen(BACKLOG)
     listening.setblocking(False)
     return listening
+
+
+def _write_out(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
 
 
 def _remove_leftovers(folder: Path) -> None:
