@@ -6,13 +6,14 @@ An unknown name or a bad value stops the start. Components get plain values from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from app.emf import check_namespace, parse_dimensions
 from app.errors import SettingsError
 
 PREFIX = "QUERY_INTENT_"
@@ -20,6 +21,8 @@ PREFIX = "QUERY_INTENT_"
 FOREIGN = frozenset({"QUERY_INTENT_DATA"})
 
 MIN_CACHE_BYTES = 65_536  # some two hundred answers
+
+EMF_OFF = "off"
 
 SHIPPED_BUNDLE = Path(__file__).parent.parent / "models" / "bundles" / "query-intent"
 
@@ -34,6 +37,24 @@ def _nothing_or_enough(cache_bytes: int) -> int:
             "too_small", "holds next to nothing; give at least {least}, or 0 for no cache", {"least": MIN_CACHE_BYTES}
         )
     return cache_bytes
+
+
+def _namespace(emf: str) -> str:
+    if emf != EMF_OFF:
+        _checked(check_namespace, emf)
+    return emf
+
+
+def _dimensions(text: str) -> str:
+    _checked(parse_dimensions, text)
+    return text
+
+
+def _checked(check: Callable[[str], object], value: str) -> None:
+    try:
+        check(value)
+    except ValueError as error:
+        raise PydanticCustomError("cloudwatch", "{reason}", {"reason": str(error)}) from None
 
 
 class Settings(BaseModel):
@@ -135,6 +156,16 @@ class Settings(BaseModel):
         description="Answer a single query that the model can't in time (overload, no replica) from the bundle's small "
         "linear student, and one that names no timeout_ms after SLO_MS; off refuses it (429, 503, 504) and waits for "
         "TIMEOUT_MS.",
+    )
+    emf: Annotated[str, AfterValidator(_namespace)] = Field(
+        EMF_OFF,
+        description="Namespace of CloudWatch under which metrics are written to standard output once a minute, in the "
+        "embedded metric format; off writes none.",
+    )
+    emf_dimensions: Annotated[str, AfterValidator(_dimensions)] = Field(
+        "Service=query-intent",
+        description="Dimensions of those metrics, as Name=value,Name=value. Each combination is paid for: name what "
+        "differs between deployments, not between tasks.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe records written.")
     log_queries: bool = Field(

@@ -20,16 +20,18 @@ import time
 from pathlib import Path
 
 from app.child import Child
+from app.cloudwatch import Reporter
 from app.cpu_throttling import CpuThrottling
+from app.emf import parse_dimensions
 from app.errors import StartError
 from app.health import Readiness, ReadinessRule
-from app.metrics import forget_live
+from app.metrics import forget_live, render_shared
 from app.neuron_metrics import NeuronMetrics
 from app.neuron_monitor import NEURON_TARGETS, NeuronMonitor
 from app.operations import OperationsServer
 from app.orders import EXIT_START_FAILED, Orders
 from app.placement import place
-from app.settings import Settings
+from app.settings import EMF_OFF, Settings
 from app.status_board import EMPTY, StatusBoard, WorkerState
 
 logger = logging.getLogger(__name__)
@@ -83,10 +85,18 @@ class Supervisor:
         has_cores = self._settings.target in NEURON_TARGETS
         collectors = [CpuThrottling(), neuron] if has_cores else [CpuThrottling()]
         server = OperationsServer(operations, readiness=self.readiness, metrics=self._metrics, collectors=collectors)
+        reporter = Reporter(
+            lambda: render_shared(self._metrics, collectors),
+            _write_out,
+            namespace=self._settings.emf,
+            dimensions=parse_dimensions(self._settings.emf_dimensions),
+        )
         try:
             await server.start()
             if has_cores:
                 monitor.start()
+            if self._settings.emf != EMF_OFF:
+                reporter.start()
             logger.info(
                 "starting",
                 extra={
@@ -103,6 +113,7 @@ class Supervisor:
             await self._watch()
         finally:
             await self._end()
+            await reporter.stop()  # after the last answer, so that it is counted
             await monitor.stop()
             await server.stop()
             os.close(self._lifeline_write)
@@ -256,6 +267,11 @@ def _listen(host: str, port: int, setting: str) -> socket.socket:
     listening.listen(BACKLOG)
     listening.setblocking(False)
     return listening
+
+
+def _write_out(line: bytes) -> None:
+    sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
 
 
 def _remove_leftovers(folder: Path) -> None:

@@ -24,6 +24,7 @@ from app.version import VERSION
 
 ROOT = Path(__file__).parent.parent
 FAMILY = "query-intent"
+NAMESPACE = "QueryIntent"  # of CloudWatch; what service.yaml scales and alarms on
 
 TRAFFIC_PORT, OPERATIONS_PORT = 8080, 8081
 DRAIN_DELAY_S = 20  # a balancer that asks every 5 s has then noticed, and sends nothing more
@@ -164,6 +165,8 @@ def _environment(machine: Machine) -> dict[str, str]:
         "QUERY_INTENT_REPLICAS": str(replicas),
         "QUERY_INTENT_LOAD_TIMEOUT_S": str(machine.load_timeout_s),
         "QUERY_INTENT_DRAIN_DELAY_S": str(DRAIN_DELAY_S),
+        "QUERY_INTENT_EMF": NAMESPACE,
+        "QUERY_INTENT_EMF_DIMENSIONS": f"Service={FAMILY}-{machine.target}",
     }
 
 

@@ -48,6 +48,8 @@ VALUES = {
     "stall_timeout_s": "5",
     "drain_delay_s": "20",
     "drain_timeout_s": "15",
+    "emf": "QueryIntent",
+    "emf_dimensions": "Stage=test",
     "fallback": "off",
     "placement": "data-parallel",
     "log_level": "debug",

@@ -78,6 +78,8 @@ LIMITS: list[tuple[str, list[str], list[str]]] = [
     ("max_list_body_bytes", ["256"], ["0", "255"]),
     ("max_connections", ["1"], ["0"]),
     ("queue_tokens", ["16"], ["0", "15"]),
+    ("emf", ["off", "QueryIntent", "a/b"], ["", ":a", "AWS/ECS"]),
+    ("emf_dimensions", ["", "Service=a", "Service=a,Stage=b"], ["Service", "Service=", "stage=b"]),
     ("cache_bytes", ["0", "65536"], ["-1", "1", "65535"]),
     ("cache_ttl_s", ["0.1", "86400"], ["0", "nan", "inf"]),
     ("keep_alive_s", ["1"], ["0"]),

@@ -64,13 +64,14 @@ class RunningService:
     def __init__(self, folder: Path, **settings: object) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "stderr"
+        self.output = folder / "stdout"
         chosen = {"target": "null", "port": 0, "ops_port": 0, "replicas": 2, "workers": 1, "cache_bytes": 0}
         chosen |= settings
         foreign = {name: value for name, value in os.environ.items() if not name.startswith("QUERY_INTENT_")}
         own = {f"QUERY_INTENT_{name.upper()}": str(value) for name, value in chosen.items()}
-        with self.log.open("wb") as stderr:
+        with self.log.open("wb") as stderr, self.output.open("wb") as stdout:
             self.process = subprocess.Popen(
-                [COMMAND, "serve"], env=foreign | own, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr
+                [COMMAND, "serve"], env=foreign | own, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
             )
 
     def __enter__(self) -> RunningService:
