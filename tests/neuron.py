@@ -116,7 +116,7 @@ def make_neuron_bundle(
     subprocess.run([sys.executable, "-c", _COMPILE, json.dumps(order)], env=env, check=True, timeout=100)
     engines = {
         "inf1": {"torch": "1.13.1", "torch-neuron": "1.13.1.2.11.13.0", "neuron-cc": "1.24.0.0"},
-        "inf2": {"torch": "2.9.0", "torch-neuronx": "2.9.0.2.13.26312", "neuronx-cc": "2.24.5133.0"},
+        "inf2": {"torch": "2.9.0", "torch-neuronx": "2.9.0.2.15.32035", "neuronx-cc": "2.24.5133.0"},
     }
     manifest = TargetManifest(
         target=target,

@@ -15,7 +15,7 @@ from neuron_standin.settings import read_settings
 
 from torch_neuronx.flags import cast_of, option
 
-__version__ = "2.9.0.2.13.26312"
+__version__ = "2.9.0.2.15.32035"
 __all__ = [
     "DataParallel",
     "analyze",
