@@ -189,6 +189,9 @@ class Supervisor:
         if child.restart_at is None:
             assert child.process is not None
             code = child.process.returncode
+            child.observe(
+                self._board.read()[child.index]
+            )  # it may have been ready since the last look, and not for long
             self._board.write(child.index, EMPTY)
             forget_live(child.index, self._metrics)
             if not child.was_ready:

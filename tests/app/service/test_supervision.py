@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.status_board import StatusBoard, WorkerState
 from benchmarks.raw_http import Closed, Connection, post
 from tests.app.service.bundles import LONG_QUERY
 from tests.app.service.conftest import Start
@@ -51,6 +52,21 @@ class Watch:
             self.fallen += [f"{name} is gone" for name in highest.keys() - self._service.metrics().keys()]
             self.scrapes += 1
             self._stopping.wait(0.02)
+
+
+def test_a_worker_killed_as_soon_as_it_was_ready_is_replaced(start: Start) -> None:
+    """Even if the supervisor, which looks ten times a second, never saw that: it could load, so another one can."""
+    service = start()
+    wait_until(lambda: service.worker_pids)
+    (files,) = service.files
+    board = StatusBoard(files / "board")
+    with stopped(service.process.pid):
+        wait_until(lambda: board.read()[0].state is WorkerState.SERVING)
+        os.kill(service.worker_pids[0], signal.SIGKILL)
+
+    wait_until(lambda: len(service.worker_pids) == 2)
+    service.wait_ready()
+    assert len(service.records_of("worker died")) == 1
 
 
 def test_a_worker_killed_under_load_is_replaced_and_nobody_hangs(start: Start) -> None:
