@@ -19,6 +19,7 @@ from app.classifier import Classifier, Classifies
 from app.fallback import Fallback, has_fallback
 from app.fallback_classifier import FallbackClassifier
 from app.golden import GoldenCheck
+from app.neuron_sdk import SDKS
 from app.overrides import Overrides
 from app.packing import RowBuffers, SpreadBuffers, max_segments
 from app.priors import group_thresholds, log_shift, read_priors
@@ -86,7 +87,9 @@ class Engine:
         self._tokenizer = Tokenizer(
             bundle.path / TOKENIZER, max_tokens=manifest.max_tokens, vocabulary=len(self._embeddings.word)
         )
-        self.pool = ReplicaPool(on_row=on_row, on_cancelled=on_cancelled, on_fault=on_fault)
+        self.pool = ReplicaPool(
+            on_row=on_row, on_cancelled=on_cancelled, on_fault=on_fault, takes_turns=self.target.target in SDKS
+        )
         self.overrides = None
         if overrides is not None:
             groups = {label.name: label.group for label in manifest.labels}

@@ -33,7 +33,9 @@ class ReplicaPool:
 
     ``on_row`` is told of each row once its answers are on their way, on the event loop like everything that counts;
     ``on_cancelled`` of how many queries were given up before they ran ("queue") and while they ran ("inference");
-    ``on_fault`` of a core that failed: the replica's index and the fault's name.
+    ``on_fault`` of a core that failed: the replica's index and the fault's name. The replica that ran last is woken
+    first, since its caches are warm; with ``takes_turns`` the one that has waited longest: a chip's core has nothing
+    to keep warm, and one that is never used may be broken without anybody knowing.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class ReplicaPool:
         on_row: Callable[[FinishedRow], None] = lambda _: None,
         on_cancelled: Callable[[str, int], None] = lambda _stage, _count: None,
         on_fault: Callable[[int, str], None] = lambda _replica, _fault: None,
+        takes_turns: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._lock = threading.Lock()
@@ -55,6 +58,7 @@ class ReplicaPool:
         self._on_row = on_row
         self._on_cancelled = on_cancelled
         self._on_fault = on_fault
+        self._takes_turns = takes_turns
         self.must_restart = False  # a core said that only a new process helps
         self._clock = clock
 
@@ -261,9 +265,9 @@ class ReplicaPool:
         return ready
 
     def _wake(self, replicas: int) -> None:
-        """Let so many idle replicas look for a row, those first that ran last: their caches are warm."""
+        """Let so many idle replicas look for a row."""
         for _ in range(min(replicas, len(self._idle))):
-            self._idle.pop().gate.release()
+            self._idle.pop(0 if self._takes_turns else -1).gate.release()
             self._woken += 1
 
     def _post(self, callback: Callable[..., None], *args: Any) -> None:

@@ -83,6 +83,18 @@ class TestAnswers:
             await asyncio.gather(*answers)
         assert len(backend.rows) == 3
 
+    @pytest.mark.parametrize("takes_turns", [False, True])
+    async def test_the_replica_that_ran_last_is_woken_first_or_all_take_turns(self, takes_turns: bool) -> None:
+        recorder = Recorder()
+        async with open_pool(FakeBackend(), replicas=3, recorder=recorder, takes_turns=takes_turns) as pool:
+            for _ in range(9):
+                await turn_until(lambda: "3 idle" in repr(pool))
+                await run(pool, query(9))
+            await turn_until(lambda: len(recorder.rows) == 9)
+        ran = [row.replica for row in recorder.rows]
+        assert len(set(ran)) == (3 if takes_turns else 1)
+        assert not takes_turns or ran == ran[:3] * 3
+
     async def test_a_list_is_spread_over_idle_replicas(self) -> None:
         backend = FakeBackend()
         async with open_pool(backend, replicas=2) as pool:
