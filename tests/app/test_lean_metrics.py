@@ -21,10 +21,10 @@ WORKER = """
 import sys
 from pathlib import Path
 from prometheus_client import CollectorRegistry
-from app.metrics import Metrics, share_by_index
+from app.metrics import Metrics, share_by_slot
 from app.stages import Stages
 
-share_by_index(int(sys.argv[1]), Path(sys.argv[2]))
+share_by_slot(int(sys.argv[1]), Path(sys.argv[2]))
 metrics = Metrics(CollectorRegistry(), worker=0, slo_s=0.010)
 for route in range(int(sys.argv[3])):  # a name of 2 kB each, so that the file grows and is mapped anew
     metrics.observe_request(route=f"{route:02000}", status=404, source="none", stages=Stages())
