@@ -32,6 +32,8 @@ from app.own_folders import disk, own_folder, shared_memory
 from app.placement import Placement, place
 from app.releases import Release, Releases
 from app.settings import EMF_OFF, Settings
+from app.swap import Swap
+from app.swap_requests import SwapRequests
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +65,13 @@ class Supervisor:
         self._fleet = fleet = Fleet(
             settings, placement, release, folder=folder, inherited=(traffic.fileno(), lifeline_read)
         )
+        swap = Swap(fleet, one_owner=bool(placement.slices), quorum=settings.quorum, patience_s=settings.load_timeout_s)
+        requests = SwapRequests(settings.bundle, release, releases=self._releases, fleet=fleet, swap=swap)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_stop, number)
+        loop.add_signal_handler(signal.SIGHUP, requests.ask)
+        swapping = loop.create_task(self._swap_task(requests))
         neuron = NeuronMetrics()
         monitor = NeuronMonitor(on_record=neuron.observe, on_end=neuron.forget_latest)
         has_cores = settings.target in NEURON_TARGETS
@@ -99,7 +105,7 @@ class Supervisor:
                 await fleet.spawn(child)
             await self._watch()
         finally:
-            await self._end()
+            await self._end(swapping)
             await reporter.stop()  # after the last answer, so that it is counted
             await monitor.stop()
             await server.stop()
@@ -156,12 +162,18 @@ class Supervisor:
         self._traffic.close()  # the workers hold it open until they stop accepting; nobody should connect after that
         self._fleet.send(signal.SIGINT if hurry else signal.SIGTERM)
 
-    async def _end(self) -> None:
+    async def _swap_task(self, requests: SwapRequests) -> None:
+        await self._was_ready.wait()  # who asks earlier is heard then
+        await requests.run_task()
+
+    async def _end(self, swapping: asyncio.Task[None]) -> None:
         """Wait for the workers to drain, and end what is left after their bound."""
         self._is_draining = True
         if not self._fleet.stopping.is_set():
             self._fleet.stopping.set()
             self._fleet.send(signal.SIGINT)
+        swapping.cancel()
+        await asyncio.wait({swapping})
         await self._fleet.end()
         logger.info("stopped")
 
