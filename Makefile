@@ -57,11 +57,11 @@ lock: ## Pin what is shipped, with hashes, and the servers it is compared with
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/pip install -q uv
 	$(VENV)-lock/bin/uv pip compile -q --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
-	  --extra cpu --extra load pyproject.toml -o constraints/serve-cpu.txt
-	$(call pin,3.10,2_31) -c constraints/inf1.txt --extra load --extra compile-inf1 -o constraints/compile-inf1.txt
-	$(call pin,3.10,2_31) -c constraints/compile-inf1.txt --extra load -o constraints/serve-inf1.txt
-	$(call pin,3.12,2_34) -c constraints/inf2.txt --extra load --extra compile-inf2 -o constraints/compile-inf2.txt
-	$(call pin,3.12,2_34) -c constraints/compile-inf2.txt --extra load -o constraints/serve-inf2.txt
+	  --extra cpu --extra load --extra s3 pyproject.toml -o constraints/serve-cpu.txt
+	$(call pin,3.10,2_31) -c constraints/inf1.txt --extra load --extra s3 --extra compile-inf1 -o constraints/compile-inf1.txt
+	$(call pin,3.10,2_31) -c constraints/compile-inf1.txt --extra load --extra s3 -o constraints/serve-inf1.txt
+	$(call pin,3.12,2_34) -c constraints/inf2.txt --extra load --extra s3 --extra compile-inf2 -o constraints/compile-inf2.txt
+	$(call pin,3.12,2_34) -c constraints/compile-inf2.txt --extra load --extra s3 -o constraints/serve-inf2.txt
 	for peer in mosec litserve; do $(VENV)-lock/bin/uv pip compile -q --universal --python-version 3.10 --no-annotate \
 	  --no-header benchmarks/peers/$$peer.in -o benchmarks/peers/$$peer.txt; done
 	rm -rf $(VENV)-lock

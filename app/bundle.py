@@ -6,7 +6,6 @@ form behaves. Loading checks all of it, so that what runs is what was released.
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -15,11 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from app.bundle_files import MANIFEST as MANIFEST
+from app.bundle_files import sha256 as sha256
 from app.errors import BundleError
 from app.packing import Embeddings, Pooling
 from app.text import NORMALISER_VERSION
 
-MANIFEST = "bundle.json"
 TARGET_MANIFEST = "target.json"
 TOKENIZER = "tokenizer.json"
 EMBEDDINGS = "embeddings.safetensors"
@@ -114,13 +114,15 @@ class TargetManifest(Strict):
 class Bundle:
     """A checked bundle on disk. Raises ``BundleError`` from every method when the files don't hold what they should."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, address: str | None = None) -> None:
+        """``address`` is what errors call it, where ``path`` is a copy of what its operator knows."""
         self.path = path
-        self.manifest = read_json(path / MANIFEST, Manifest)
+        self._address = address or str(path)
+        self.manifest = read_json(path / MANIFEST, Manifest, bundle=self._address)
         self.digest = sha256(path / MANIFEST)
         if self.manifest.normaliser != NORMALISER_VERSION:
             raise BundleError(
-                f"bundle {path}: made for normaliser {self.manifest.normaliser}, this version has "
+                f"bundle {self._address}: made for normaliser {self.manifest.normaliser}, this version has "
                 f"{NORMALISER_VERSION}: train and compile again with this version"
             )
         self._check_files()
@@ -141,18 +143,18 @@ class Bundle:
     def target(self, name: str) -> TargetManifest:
         if name not in self.targets:
             raise BundleError(
-                f"bundle {self.path}: has no target {name!r}, only {', '.join(self.targets) or 'none'}; "
+                f"bundle {self._address}: has no target {name!r}, only {', '.join(self.targets) or 'none'}; "
                 f"make it with: query-intent compile --target {name}"
             )
-        target = read_json(self.path / name / TARGET_MANIFEST, TargetManifest)
+        target = read_json(self.path / name / TARGET_MANIFEST, TargetManifest, bundle=f"{self._address}/{name}")
         if target.target != name:
             raise BundleError(
-                f"bundle {self.path}: folder {name} holds what was compiled for target {target.target}, which can't "
-                f"stand in for it; make it with: query-intent compile --target {name}"
+                f"bundle {self._address}: folder {name} holds what was compiled for target {target.target}, which "
+                f"can't stand in for it; make it with: query-intent compile --target {name}"
             )
         if target.buckets[-1] < self.manifest.max_tokens:
             raise BundleError(
-                f"bundle {self.path}, target {name}: largest bucket {target.buckets[-1]} is under "
+                f"bundle {self._address}, target {name}: largest bucket {target.buckets[-1]} is under "
                 f"max_tokens {self.manifest.max_tokens}"
             )
         return target
@@ -164,24 +166,25 @@ class Bundle:
             tables = load_file(path)
             embeddings = Embeddings(tables["word"].astype(np.float32), tables["position"].astype(np.float32))
         except (SafetensorError, KeyError) as error:
-            raise BundleError(f"bundle {self.path}: {EMBEDDINGS} can't be read: {error}") from error
+            raise BundleError(f"bundle {self._address}: {EMBEDDINGS} can't be read: {error}") from error
         if (positions := len(embeddings.position)) < self.manifest.max_tokens:
             raise BundleError(
-                f"bundle {self.path}: {EMBEDDINGS} has {positions} positions, max_tokens is {self.manifest.max_tokens}"
+                f"bundle {self._address}: {EMBEDDINGS} has {positions} positions, max_tokens is "
+                f"{self.manifest.max_tokens}"
             )
         return embeddings
 
     def _check_files(self) -> None:
         for required in (TOKENIZER, EMBEDDINGS):
             if required not in self.manifest.files:
-                raise BundleError(f"bundle {self.path}: {MANIFEST} lists no {required}")
+                raise BundleError(f"bundle {self._address}: {MANIFEST} lists no {required}")
         for name, expected in self.manifest.files.items():
             path = self.path / name
             if not path.is_file():
-                raise BundleError(f"bundle {self.path}: {name} is missing")
+                raise BundleError(f"bundle {self._address}: {name} is missing")
             if (actual := sha256(path)) != expected:
                 raise BundleError(
-                    f"bundle {self.path}: {name} has sha256 {actual[:12]}…, not {expected[:12]}… as released"
+                    f"bundle {self._address}: {name} has sha256 {actual[:12]}…, not {expected[:12]}… as released"
                 )
 
 
@@ -198,24 +201,20 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     (path / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 _M = TypeVar("_M", bound=Strict)
 
 
-def read_json(path: Path, model: type[_M]) -> _M:
-    """The manifest at ``path``, checked. Raises ``BundleError`` naming the file and the first field that is wrong."""
+def read_json(path: Path, model: type[_M], *, bundle: str | None = None) -> _M:
+    """The manifest at ``path``, checked. Raises ``BundleError`` naming the file and the first field that is wrong.
+
+    ``bundle`` is what errors call its folder.
+    """
+    folder = bundle or path.parent
     try:
         return model.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise BundleError(f"bundle {path.parent}: {path.name} can't be read: {error.strerror}") from error
+        raise BundleError(f"bundle {folder}: {path.name} can't be read: {error.strerror}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "content"
-        raise BundleError(f"bundle {path.parent}: {path.name}: {where}: {first['msg']}") from error
+        raise BundleError(f"bundle {folder}: {path.name}: {where}: {first['msg']}") from error

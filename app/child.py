@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from app.releases import Release
 from app.status_board import Line, WorkerState
 
 RESTART_BACKOFF_S = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -18,10 +19,19 @@ CRASH_LOOP_S = 60.0
 
 
 class Child:
-    """Its index and cores stay, the process in it may change. Times are seconds of the caller's monotonic clock."""
+    """Its index, slot and release stay, the process in it may change. Times are seconds of a monotonic clock.
 
-    def __init__(self, index: int, *, load_timeout_s: float, stall_timeout_s: float) -> None:
+    ``least`` is how many replicas have to come up at its first start; None: all of them.
+    """
+
+    def __init__(
+        self, index: int, *, slot: int, release: Release, load_timeout_s: float, stall_timeout_s: float
+    ) -> None:
         self.index = index
+        self.slot = slot
+        self.release = release
+        self.least: int | None = None
+        self.is_leaving = False  # for good: another one has its place, or is about to
         self.process: asyncio.subprocess.Process | None = None
         self.started_at = 0.0
         self.was_ready = False

@@ -12,6 +12,7 @@ import uvicorn
 from app.http_protocol import ConnectionProtocol
 
 SWEEP_S = 1.0
+RETIRE_LOOK_S = 0.05
 
 
 class HttpServer(uvicorn.Server):
@@ -27,6 +28,17 @@ class HttpServer(uvicorn.Server):
             await super().serve(sockets)
         finally:
             sweeper.cancel()
+
+    async def retire(self) -> None:
+        """Accept no connection more, and wait until the last one has ended by itself."""
+        is_accepting = True
+        while is_accepting or self.server_state.connections:
+            if is_accepting and self.started:
+                for server in self.servers:
+                    server.close()
+                is_accepting = False
+            # What was accepted in this turn of the loop is among the connections in the next one only.
+            await asyncio.sleep(RETIRE_LOOK_S)
 
     async def _sweep_task(self) -> None:
         loop = asyncio.get_running_loop()

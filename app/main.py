@@ -30,7 +30,7 @@ from app.warming import read_warm_queries, warm
 
 class Service:
     """One worker's service: an engine behind ``direct`` routes by path and an ASGI application for the others, and
-    whether it is draining.
+    whether it is draining. ``closes_connections``: each with the next answer on it.
 
     ``replicas`` is how many copies of the model this worker runs, each on ``span`` cores; ``worker`` its fixed index
     among ``workers``. Raises ``BundleError`` when the bundle can't be served with these settings.
@@ -40,6 +40,7 @@ class Service:
         self, settings: Settings, bundle: Bundle, *, replicas: int, workers: int = 1, worker: int = 0, span: int = 1
     ) -> None:
         self.is_draining = False
+        self.closes_connections = False
         self.all_answered = asyncio.Event()  # set while draining, once no request is in flight
         self.requests_in_flight = 0
         self._settings = settings
@@ -90,7 +91,7 @@ class Service:
             max_list_body_bytes=settings.max_list_body_bytes,
             begin=self._begin_request,
             observe=self._end_request,
-            is_draining=lambda: self.is_draining,
+            closes_connections=lambda: self.closes_connections,
             log_queries=settings.log_queries,
         )
         self.direct = {route.path: route.handler for route in lean}
@@ -135,9 +136,13 @@ class Service:
 
     def begin_drain(self) -> None:
         """Readiness says no from now on; requests are still answered, each with ``Connection: close``."""
-        self.is_draining = True
+        self.is_draining = self.closes_connections = True
         if not self.requests_in_flight:
             self.all_answered.set()
+
+    def begin_retirement(self) -> None:
+        """A successor takes new connections: each reply says ``Connection: close``, and readiness stays as it is."""
+        self.closes_connections = True
 
     def observe_refusal(self, status: int) -> None:
         """Count what a connection was told before there was a request for any route."""
@@ -220,7 +225,7 @@ class Service:
                     (b"x-request-id", request_id_of(scope).encode("ascii")),
                     (b"server-timing", timing),
                 ]
-                if self.is_draining:
+                if self.closes_connections:
                     message["headers"].append((b"connection", b"close"))
             await send(message)
 

@@ -41,10 +41,10 @@ FALLBACK = "fallback"
 REASONS = {413: "too_large", 429: "overloaded", 503: "not_ready", 504: "deadline"}
 
 
-def share_by_index(index: int, directory: Path) -> None:
-    """Let this process write its metrics as worker ``index``. Call it before ``Metrics`` is made."""
+def share_by_slot(slot: int, directory: Path) -> None:
+    """Let this process write its metrics to the files of ``slot``. Call it before ``Metrics`` is made."""
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)
-    write_shared(index)
+    write_shared(slot)
 
 
 class Metrics:
@@ -91,7 +91,7 @@ class Metrics:
         self.unknown_fields = counter("unknown_fields", "Fields of requests that this version does not know")
         pauses = histogram("gc_pause_seconds", "Seconds of a garbage collection", "generation", buckets=PAUSES)
         self._pauses = [pauses.labels(str(generation)) for generation in range(GENERATIONS)]
-        self.info = gauge("info", "What runs", "version", "model", "target", mode="mostrecent")
+        self.info = gauge("info", "What runs", "version", "model", "target", mode="livemostrecent")
         self._request_counters: dict[tuple[str, int, str], Counter] = {}
         self._prediction_counters: dict[str, Counter] = {}
         self._dispatched: dict[Dispatch, Counter] = {}
@@ -173,7 +173,7 @@ def render_shared(directory: Path, collectors: Iterable[Collector] = ()) -> byte
     return prometheus_client.generate_latest(registry)
 
 
-def forget_live(index: int, directory: Path) -> None:
+def forget_live(slot: int, directory: Path) -> None:
     """Drop the gauges of a worker that died; its counters stay, so that no total ever falls."""
-    for path in directory.glob(f"gauge_live*_{index}.db"):
+    for path in directory.glob(f"gauge_live*_{slot}.db"):
         path.unlink(missing_ok=True)

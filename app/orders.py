@@ -15,14 +15,18 @@ EXIT_REPLICAS_LOST = 70
 
 
 class Orders(BaseModel):
-    """``index`` is the worker's fixed place among ``workers``; the two file descriptors are inherited.
+    """``index`` is the worker's fixed place among ``workers``, ``slot`` its line of ``board`` and its files in
+    ``metrics``; the two file descriptors are inherited. ``bundle`` is a copy of what is at ``address``.
 
     A replica spans ``span`` cores. The start fails unless ``least`` replicas come up: all at first, later the quorum.
     ``load_first``: others serve meanwhile, so that this one should not take connections before it can answer.
     """
 
     settings: Settings
+    bundle: Path
+    address: str
     index: int
+    slot: int
     workers: int
     replicas: int
     span: int = 1

@@ -46,16 +46,16 @@ class Placement:
         return kept | ONE_THREAD | own
 
 
-def place(settings: Settings, environ: Mapping[str, str], *, dev: Path = DEV) -> Placement:
-    """Raises ``SettingsError`` where what is asked for isn't there."""
+def place(settings: Settings, bundle: Path, environ: Mapping[str, str], *, dev: Path = DEV) -> Placement:
+    """Of a service of the ``bundle`` in that folder. Raises ``SettingsError`` where what is asked for isn't there."""
     wanted = SDKS.values() if settings.target == "auto" else [SDKS[settings.target]] if settings.target in SDKS else []
     for sdk in wanted:
-        if settings.target == "auto" and not (_has_target(settings.bundle, sdk) and sdk.is_installed):
+        if settings.target == "auto" and not (_has_target(bundle, sdk) and sdk.is_installed):
             continue
         devices = discover(sdk.cores_per_device, dev=dev)
         if settings.target == "auto" and (not devices or _is_other_chip(devices, sdk)):
             continue
-        return _place_on_cores(settings, sdk, devices, environ)
+        return _place_on_cores(settings, bundle, sdk, devices, environ)
     if settings.placement == "data-parallel":
         raise SettingsError(
             f"QUERY_INTENT_PLACEMENT=data-parallel: only targets {' and '.join(SDKS)} have it, and "
@@ -65,7 +65,9 @@ def place(settings: Settings, environ: Mapping[str, str], *, dev: Path = DEV) ->
     return Placement(settings.target, workers, replicas)
 
 
-def _place_on_cores(settings: Settings, sdk: NeuronSdk, devices: list[Device], environ: Mapping[str, str]) -> Placement:
+def _place_on_cores(
+    settings: Settings, bundle: Path, sdk: NeuronSdk, devices: list[Device], environ: Mapping[str, str]
+) -> Placement:
     if (problem := sdk.problem()) is not None:
         raise SettingsError(f"QUERY_INTENT_TARGET={sdk.target}: {problem}")
     if not devices:
@@ -82,7 +84,7 @@ def _place_on_cores(settings: Settings, sdk: NeuronSdk, devices: list[Device], e
     cores = visible_cores(devices, environ)
     if settings.placement == "data-parallel":
         return _spread(settings, sdk, cores)
-    cores_each = _pipeline_cores(settings.bundle, sdk)
+    cores_each = _pipeline_cores(bundle, sdk)
     copies = len(cores) // cores_each
     workers, replicas = share_out(copies, workers=settings.workers, replicas=settings.replicas)
     if workers * replicas > copies:

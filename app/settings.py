@@ -6,13 +6,15 @@ An unknown name or a bad value stops the start. Components get plain values from
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from app.bundle_sources import check_address
 from app.emf import check_namespace, parse_dimensions
 from app.errors import SettingsError
 
@@ -22,6 +24,8 @@ FOREIGN = frozenset({"QUERY_INTENT_DATA"})
 
 MIN_CACHE_BYTES = 65_536  # some two hundred answers
 
+# By which idle connections outlive the balancer's own time-out: a query may be on its way when that ends.
+BALANCER_MARGIN_S = 5
 EMF_OFF = "off"
 
 SHIPPED_BUNDLE = Path(__file__).parent.parent / "models" / "bundles" / "query-intent"
@@ -37,6 +41,13 @@ def _nothing_or_enough(cache_bytes: int) -> int:
             "too_small", "holds next to nothing; give at least {least}, or 0 for no cache", {"least": MIN_CACHE_BYTES}
         )
     return cache_bytes
+
+
+def _folder_or_address(bundle: str) -> str:
+    try:
+        return check_address(bundle)
+    except ValueError as error:
+        raise PydanticCustomError("bundle_address", "{problem}", {"problem": str(error)}) from None
 
 
 def _namespace(emf: str) -> str:
@@ -57,6 +68,10 @@ def _checked(check: Callable[[str], object], value: str) -> None:
         raise PydanticCustomError("cloudwatch", "{reason}", {"reason": str(error)}) from None
 
 
+# A path stays as it is written: a link is followed when the bundle is taken.
+Bundle = Annotated[str, Field(min_length=1), BeforeValidator(os.fspath), AfterValidator(_folder_or_address)]
+
+
 class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -64,7 +79,11 @@ class Settings(BaseModel):
     port: Port = Field(8080, description="Traffic port; 0 takes a free one.")
     ops_host: Host = Field("127.0.0.1", description="Address of the operations port; 0.0.0.0 in a container.")
     ops_port: Port = Field(8081, description="Operations port: health of the whole service and /metrics.")
-    bundle: Path = Field(SHIPPED_BUNDLE, description="Directory of the model bundle.")
+    bundle: Bundle = Field(
+        str(SHIPPED_BUNDLE),
+        description="The model bundle: a folder, s3://BUCKET/PREFIX#sha256=DIGEST (of its bundle.json), or a file "
+        "whose first line is one of these. Taken at the start, and again at SIGHUP.",
+    )
     target: Target = Field(
         "auto",
         description="Which compiled form of the model runs: cpu, torch, inf1, inf2 (Inferentia 1 and 2), or null (no "
@@ -129,6 +148,11 @@ class Settings(BaseModel):
     keep_alive_s: Annotated[int, Field(ge=1)] = Field(
         75, description="Seconds that an idle connection stays open. Keep it over the load balancer's idle time-out."
     )
+    balancer_idle_s: Annotated[int, Field(ge=0)] = Field(
+        0,
+        description="Seconds after which the load balancer closes an idle connection; 0 where there is none. A start "
+        "whose KEEP_ALIVE_S isn't 5 longer is refused: the balancer would send queries into connections that close.",
+    )
     read_timeout_s: Annotated[float, Field(gt=0)] = Field(
         10, description="Seconds in which the headers, and then the body, of a request must have arrived."
     )
@@ -176,6 +200,15 @@ class Settings(BaseModel):
     def _ports_differ(self) -> Settings:
         if 0 < self.port == self.ops_port and self.host == self.ops_host:
             raise ValueError(f"ops_port: {self.ops_port} is the traffic port as well")
+        return self
+
+    @model_validator(mode="after")
+    def _the_balancer_closes_first(self) -> Settings:
+        if self.balancer_idle_s > 0 and self.keep_alive_s < self.balancer_idle_s + BALANCER_MARGIN_S:
+            raise ValueError(
+                f"keep_alive_s: {self.keep_alive_s} is too short for balancer_idle_s {self.balancer_idle_s}; it must "
+                f"be {self.balancer_idle_s + BALANCER_MARGIN_S} at least, or queries meet connections that close"
+            )
         return self
 
     @model_validator(mode="after")

@@ -27,7 +27,7 @@ from app.http_protocol import limited
 from app.http_server import HttpServer
 from app.logs import configure_logging
 from app.main import Service
-from app.metrics import share_by_index
+from app.metrics import share_by_slot
 from app.orders import EXIT_REPLICAS_LOST, EXIT_START_FAILED, Orders
 from app.status_board import EMPTY, Line, StatusBoard, WorkerState
 
@@ -46,7 +46,7 @@ class Worker:
         self._board = StatusBoard(orders.board)
         self._service = Service(
             settings,
-            Bundle(settings.bundle),
+            Bundle(orders.bundle, address=orders.address),
             replicas=orders.replicas,
             workers=orders.workers,
             worker=orders.index,
@@ -76,6 +76,7 @@ class Worker:
         self._drain_begun = asyncio.Event()
         self._watched = contextlib.ExitStack()
         self._draining: asyncio.Task[None] | None = None
+        self._retiring: asyncio.Task[None] | None = None
         self._exit_code = 0
 
     async def run(self) -> int:
@@ -83,6 +84,7 @@ class Worker:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._begin_drain)
         loop.add_signal_handler(signal.SIGINT, self._begin_drain, True)
+        loop.add_signal_handler(signal.SIGHUP, self._retire)
         # The supervisor holds the other end: end of file means that it is gone, however it went.
         loop.add_reader(self._orders.lifeline_fd, self._on_orphaned)
         heart = loop.create_task(self._beat_task())
@@ -102,7 +104,7 @@ class Worker:
             for task in (opening, heart):
                 task.cancel()
             self._watched.close()
-            self._board.write(self._orders.index, EMPTY)
+            self._board.write(self._orders.slot, EMPTY)
             self._service.engine.close()
         return self._exit_code
 
@@ -128,6 +130,17 @@ class Worker:
             logger.info("draining")
             self._draining = asyncio.get_running_loop().create_task(self._drain_task())
 
+    def _retire(self) -> None:
+        """Another worker takes what comes; this one serves the connections that it has to their own end."""
+        if self._draining is None and self._retiring is None:
+            logger.info("retiring")
+            self._service.begin_retirement()
+            self._retiring = asyncio.get_running_loop().create_task(self._retire_task())
+
+    async def _retire_task(self) -> None:
+        await self._server.retire()
+        self._begin_drain(True)
+
     async def _drain_task(self) -> None:
         settings = self._orders.settings
         with contextlib.suppress(asyncio.TimeoutError):
@@ -151,7 +164,7 @@ class Worker:
             if self._service.is_draining:
                 state = WorkerState.DRAINING
             line = Line(os.getpid(), state, readiness.replicas, readiness.replicas_ready, time.monotonic())
-            self._board.write(self._orders.index, line)
+            self._board.write(self._orders.slot, line)
             self._service.sample()
             self._start_anew_if_needed()
             await asyncio.sleep(HEARTBEAT_S)
@@ -179,7 +192,7 @@ def main() -> None:
     orders = Orders.model_validate_json(sys.argv[1])
     settings = orders.settings
     configure_logging(settings.log_level, worker=orders.index, log_queries=settings.log_queries)
-    share_by_index(orders.index, orders.metrics)
+    share_by_slot(orders.slot, orders.metrics)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         code = uvloop.run(Worker(orders).run())

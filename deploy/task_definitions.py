@@ -28,6 +28,7 @@ NAMESPACE = "QueryIntent"  # of CloudWatch; what service.yaml scales and alarms 
 
 TRAFFIC_PORT, OPERATIONS_PORT = 8080, 8081
 DRAIN_DELAY_S = 20  # a balancer that asks every 5 s has then noticed, and sends nothing more
+BALANCER_IDLE_S = 60  # an Application Load Balancer's default; a start with a shorter KEEP_ALIVE_S is refused
 STOP_TIMEOUT_S = 60  # then ECS kills: after the drain's delay and time-out, and what the supervisor adds to end workers
 START_MARGIN_S = 30  # from the time-out of the load to the first failed check that counts
 SCRATCH_MIB = 512  # /tmp, all that can be written: a bundle that is fetched, and the next one beside it
@@ -116,7 +117,9 @@ def _container(machine: Machine, deployment: Deployment) -> dict[str, Any]:
             {"name": "traffic", "containerPort": TRAFFIC_PORT, "protocol": "tcp"},
             {"name": "operations", "containerPort": OPERATIONS_PORT, "protocol": "tcp"},
         ],
-        "environment": [{"name": name, "value": value} for name, value in _environment(machine).items()],
+        "environment": [
+            {"name": name, "value": value} for name, value in _environment(machine, deployment.region).items()
+        ],
         # The service has no password. What is confidential, or changes without a release, comes in this way.
         "secrets": [
             {
@@ -157,7 +160,7 @@ def _share(machine: Machine) -> dict[str, Any]:
     return {"cpu": (machine.vcpus - 1) * 1024, "memory": machine.memory_gib * 1024 * 7 // 8}
 
 
-def _environment(machine: Machine) -> dict[str, str]:
+def _environment(machine: Machine, region: str) -> dict[str, str]:
     """What differs from the settings' defaults here; addresses and target are the image's."""
     workers, replicas = share_out(machine.cores, workers=0, replicas=0)
     return {
@@ -165,8 +168,10 @@ def _environment(machine: Machine) -> dict[str, str]:
         "QUERY_INTENT_REPLICAS": str(replicas),
         "QUERY_INTENT_LOAD_TIMEOUT_S": str(machine.load_timeout_s),
         "QUERY_INTENT_DRAIN_DELAY_S": str(DRAIN_DELAY_S),
+        "QUERY_INTENT_BALANCER_IDLE_S": str(BALANCER_IDLE_S),
         "QUERY_INTENT_EMF": NAMESPACE,
         "QUERY_INTENT_EMF_DIMENSIONS": f"Service={FAMILY}-{machine.target}",
+        "AWS_REGION": region,  # of a bundle in S3; ECS tells it on Fargate only
     }
 
 

@@ -21,11 +21,11 @@ ROOT = Path(__file__).parent.parent
 FROM_AWS = {"torch-neuron", "neuron-cc", "torch-neuronx", "neuronx-cc"}
 # Lock file -> the Python it is for, and the extras that it pins.
 LOCKS = {
-    "serve-cpu": ("3.10", ["cpu", "load"]),
-    "serve-inf1": ("3.10", ["load"]),
-    "compile-inf1": ("3.10", ["load", "compile-inf1"]),
-    "serve-inf2": ("3.12", ["load"]),
-    "compile-inf2": ("3.12", ["load", "compile-inf2"]),
+    "serve-cpu": ("3.10", ["cpu", "load", "s3"]),
+    "serve-inf1": ("3.10", ["load", "s3"]),
+    "compile-inf1": ("3.10", ["load", "s3", "compile-inf1"]),
+    "serve-inf2": ("3.12", ["load", "s3"]),
+    "compile-inf2": ("3.12", ["load", "s3", "compile-inf2"]),
 }
 
 

@@ -61,7 +61,7 @@ class IntentRoutes:
         max_list_body_bytes: int,
         begin: Callable[[], object],
         observe: Observer,
-        is_draining: Callable[[], bool],
+        closes_connections: Callable[[], bool],
         log_queries: bool,
     ) -> list[LeanRoute]:
         one = LeanHandler(
@@ -71,7 +71,7 @@ class IntentRoutes:
             max_body_bytes=max_body_bytes,
             begin=begin,
             observe=observe,
-            is_draining=is_draining,
+            closes_connections=closes_connections,
             log_queries=log_queries,
         )
         many = LeanHandler(
@@ -81,7 +81,7 @@ class IntentRoutes:
             max_body_bytes=max_list_body_bytes,
             begin=begin,
             observe=observe,
-            is_draining=is_draining,
+            closes_connections=closes_connections,
             log_queries=log_queries,
         )
         return [

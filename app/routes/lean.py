@@ -60,7 +60,7 @@ class LeanHandler:
     ``answer`` gets the request, and the seconds that it has waited for the event loop since it had been read; it gives
     the answer, or what to await for it. ``begin`` is called at the start of each exchange and ``observe`` at its end.
     ``log_queries`` writes the request into the log where the service fails on it, personal data as it is.
-    ``is_draining()`` makes replies say ``Connection: close``, so that clients leave a server that stops.
+    ``closes_connections()`` makes replies say ``Connection: close``, so that clients leave a server that stops.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LeanHandler:
         *,
         max_body_bytes: int,
         observe: Observer,
-        is_draining: Callable[[], bool],
+        closes_connections: Callable[[], bool],
         begin: Callable[[], object] = lambda: None,
         log_queries: bool = False,
         clock: Callable[[], float] = time.perf_counter,
@@ -81,7 +81,7 @@ class LeanHandler:
         self._model: type[BaseModel] = model
         self._answer: Callable[[Any, float], Answer | Answering] = answer
         self._observe = observe
-        self._is_draining = is_draining
+        self._closes_connections = closes_connections
         self._begin = begin
         self._log_queries = log_queries
         self._clock = clock
@@ -148,7 +148,7 @@ class LeanHandler:
         stages = Stages(stages.tokenize, stages.queue, stages.inference, self._clock() - exchange.read_at)
         headers += b"server-timing: %b\r\n" % stages.server_timing()
         # What is left of a body that was refused unread can't be told from the next request.
-        exchange.reply(status, headers, payload, close=self._is_draining() or exchange.refusal is not None)
+        exchange.reply(status, headers, payload, close=self._closes_connections() or exchange.refusal is not None)
         self._observe(route=self._route, status=status, source=source, stages=stages)
 
 

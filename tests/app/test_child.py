@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from app.child import CRASH_LOOP_DEATHS, RESTART_BACKOFF_S, Child
+from app.releases import Release
 from app.status_board import EMPTY, Line, WorkerState
 
 PID = 4711
+RELEASE = Release("/srv/bundle", "0" * 64, Path("/tmp/copy"))
 STARTED_AT = 1000.0
 
 
 def child() -> Child:
-    worker = Child(0, load_timeout_s=300, stall_timeout_s=10)
+    worker = Child(0, slot=0, release=RELEASE, load_timeout_s=300, stall_timeout_s=10)
     process: Any = SimpleNamespace(pid=PID, returncode=None)
     worker.process = process
     worker.started_at = STARTED_AT

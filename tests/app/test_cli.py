@@ -43,6 +43,7 @@ VALUES = {
     "overrides": "/srv/overrides.tsv",
     "priors": "/srv/priors.json",
     "keep_alive_s": "65",
+    "balancer_idle_s": "60",
     "read_timeout_s": "5",
     "load_timeout_s": "60",
     "stall_timeout_s": "5",

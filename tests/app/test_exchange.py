@@ -22,7 +22,7 @@ def exchange_on(connection: FakeConnection, *, headers: Headers = (), keep_alive
         lambda request, waited_s: Answer({}, Stages(), "model"),
         max_body_bytes=100,
         observe=lambda **seen: None,
-        is_draining=lambda: False,
+        closes_connections=lambda: False,
     )
     return Exchange(connection, handler, headers, keep_alive=keep_alive)
 

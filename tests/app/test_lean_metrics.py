@@ -18,13 +18,17 @@ from app.metrics import render_shared
 
 # In a process of its own: from there on every value of the process is in shared memory.
 WORKER = """
-import sys
+import os, sys
 from pathlib import Path
 from prometheus_client import CollectorRegistry
-from app.metrics import Metrics, share_by_index
+from app.metrics import Metrics, share_by_slot
 from app.stages import Stages
 
-share_by_index(int(sys.argv[1]), Path(sys.argv[2]))
+for _ in range(int(sys.argv[4]) - 1):  # a fork is a process as any other, and needs no second import
+    if (child := os.fork()) == 0:
+        break
+    os.waitpid(child, 0)
+share_by_slot(int(sys.argv[1]), Path(sys.argv[2]))
 metrics = Metrics(CollectorRegistry(), worker=0, slo_s=0.010)
 for route in range(int(sys.argv[3])):  # a name of 2 kB each, so that the file grows and is mapped anew
     metrics.observe_request(route=f"{route:02000}", status=404, source="none", stages=Stages())
@@ -33,8 +37,8 @@ for _ in range(10):
 """
 
 
-def work(index: int, folder: Path, *, routes: int = 0) -> None:
-    subprocess.run([sys.executable, "-c", WORKER, str(index), str(folder), str(routes)], check=True)
+def work(index: int, folder: Path, *, routes: int = 0, restarts: int = 1) -> None:
+    subprocess.run([sys.executable, "-c", WORKER, str(index), str(folder), str(routes), str(restarts)], check=True)
 
 
 def samples(folder: Path) -> dict[tuple[str, ...], float]:
@@ -57,6 +61,17 @@ def test_workers_are_added_up_and_a_restarted_one_counts_on(tmp_path: Path) -> N
     assert found["stage_seconds_bucket", "0.003", "total"] == 0
     assert found["stage_seconds_bucket", "0.004", "total"] == 30
     assert found["stage_seconds_sum", "total"] == pytest.approx(30 * 0.004)
+
+
+def test_fifty_restarts_leave_the_files_of_one_worker(tmp_path: Path) -> None:
+    """F23: a scrape reads as much after them as before."""
+    work(0, tmp_path)
+    before = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    for _ in range(5):
+        work(0, tmp_path, restarts=10)
+
+    assert {path.name: path.stat().st_size for path in tmp_path.iterdir()} == before
+    assert samples(tmp_path)["requests_total", "/v1/intent", "model", "200"] == 10 + 50 * 10
 
 
 def test_a_file_that_grows_keeps_what_is_raised_afterwards(tmp_path: Path) -> None:

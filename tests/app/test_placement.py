@@ -40,8 +40,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def decide(folder: Path, environ: dict[str, str] | None = None, **settings: Any) -> Placement:
-    chosen = Settings.model_validate({"bundle": folder / "bundle"} | settings)
-    return place(chosen, environ or {}, dev=folder / "dev")
+    return place(Settings.model_validate(settings), folder / "bundle", environ or {}, dev=folder / "dev")
 
 
 class TestSlices:

@@ -21,7 +21,7 @@ def test_the_defaults_serve_the_shipped_bundle_on_this_machine_only() -> None:
     settings = Settings.read({})
     assert (settings.host, settings.port) == ("127.0.0.1", 8080)
     assert (settings.ops_host, settings.ops_port) == ("127.0.0.1", 8081)
-    assert (settings.bundle, settings.target) == (SHIPPED_BUNDLE, "auto")
+    assert (settings.bundle, settings.target) == (str(SHIPPED_BUNDLE), "auto")
     assert (settings.slo_ms, settings.timeout_ms, settings.quorum) == (10, 100, 0.5)
     assert (settings.max_queries, settings.max_body_bytes, settings.max_list_body_bytes) == (128, 65_536, 1_048_576)
     assert (settings.keep_alive_s, settings.drain_delay_s) == (75, 0)
@@ -33,7 +33,7 @@ def test_the_defaults_serve_the_shipped_bundle_on_this_machine_only() -> None:
 def test_a_variable_sets_its_field() -> None:
     settings = read(PORT="9000", BUNDLE="/srv/bundle", SLO_MS="7.5", LOG_QUERIES="true", TARGET="null")
     assert settings.port == 9000
-    assert settings.bundle == Path("/srv/bundle")
+    assert settings.bundle == "/srv/bundle"
     assert settings.slo_ms == 7.5
     assert settings.log_queries is True
     assert settings.target == "null"
@@ -63,6 +63,7 @@ def test_an_unknown_setting_is_named(name: str) -> None:
 LIMITS: list[tuple[str, list[str], list[str]]] = [
     ("host", ["127.0.0.1", "::", "localhost"], [""]),
     ("ops_host", ["0.0.0.0"], [""]),
+    ("balancer_idle_s", ["0", "60", "70"], ["-1", "1.5"]),
     ("port", ["0", "1", "65535"], ["-1", "65536", "http", "", "80.5"]),
     ("ops_port", ["0", "65535"], ["-1", "65536"]),
     ("target", ["auto", "cpu", "torch", "inf1", "inf2", "null"], ["gpu", "", "CPU", "inf3"]),
@@ -160,3 +161,28 @@ def test_without_a_cache_there_is_nothing_to_warm() -> None:
 def test_each_says_what_it_bounds(field: str) -> None:
     description: Any = Settings.model_fields[field].description
     assert description.endswith(".")
+
+
+@pytest.mark.parametrize(("keep_alive_s", "idle_s"), [("64", "60"), ("60", "60"), ("75", "120"), ("75", "71")])
+def test_connections_that_end_before_the_balancer_lets_go_of_them_are_refused(keep_alive_s: str, idle_s: str) -> None:
+    """F1: at least 5 s longer, since a query may be on its way when the balancer's time is up."""
+    with pytest.raises(
+        SettingsError, match=rf"keep_alive_s: {keep_alive_s} is too short for balancer_idle_s {idle_s}; it must be \d+ "
+    ):
+        read(KEEP_ALIVE_S=keep_alive_s, BALANCER_IDLE_S=idle_s)
+    assert read(KEEP_ALIVE_S="65", BALANCER_IDLE_S="60").keep_alive_s == 65
+
+
+def test_a_bundle_is_a_folder_or_a_pinned_address_in_s3() -> None:
+    address = f"s3://models/query-intent/4#sha256={'0a' * 32}"
+    assert read(BUNDLE=address).bundle == address
+    for wrong in (
+        "s3://models/query-intent",
+        "s3://models#sha256=" + "0a" * 32,
+        address[:-1],
+        address.upper().replace("S3", "s3"),
+    ):
+        with pytest.raises(
+            SettingsError, match=r"^QUERY_INTENT_BUNDLE=s3://.*: a bundle in S3 is s3://BUCKET/PREFIX#sha"
+        ):
+            read(BUNDLE=wrong)

@@ -42,8 +42,11 @@ def interpreter(tiny_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     lifeline, held = os.pipe()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         orders = Orders(
-            settings=Settings.model_validate({"bundle": tiny_bundle, "target": "null", "replicas": 1}),
+            settings=Settings.model_validate({"target": "null", "replicas": 1}),
+            bundle=tiny_bundle,
+            address=str(tiny_bundle),
             index=0,
+            slot=0,
             workers=1,
             replicas=1,
             socket_fd=listening.fileno(),

@@ -10,8 +10,8 @@ import pytest
 from cfnlint.api import lint_file
 
 from app.cloudwatch import Minute, Scrape
+from app.fleet import OUTLIVED_S
 from app.settings import Settings
-from app.supervisor import OUTLIVED_S
 from deploy.task_definitions import FAMILY, FILES, MACHINES, NAMESPACE
 from tests.deploy.template import PATH, ROOT, Resources, read_template, sections
 
@@ -106,6 +106,7 @@ def attributes(properties: dict[str, Any], name: str) -> dict[str, str]:
 def test_the_balancer_closes_idle_connections_before_the_service_does(resources: Resources, settings: Settings) -> None:
     """F1."""
     idle_s = int(attributes(resources.properties("Balancer"), "LoadBalancerAttributes")["idle_timeout.timeout_seconds"])
+    assert settings.balancer_idle_s == idle_s
     assert settings.keep_alive_s >= idle_s + 5
 
 

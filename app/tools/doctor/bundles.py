@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from app.bundle import Bundle, TargetManifest
 from app.errors import BundleError
+from app.releases import Releases
 from app.tools.doctor.check import Check, failed, ok
 
 NO_TARGET = TargetManifest(target="null", engine={}, precision="none", buckets=[64], tolerance=1.0)
 
 
-def read(path: Path) -> tuple[Check, Bundle | None]:
-    if not path.is_dir():
-        return failed("bundle", f"{path} is no directory", "name the folder with bundle.json in it: --bundle"), None
+def read(asked: str, copies: Path) -> tuple[Check, Bundle | None]:
+    """The bundle that ``asked`` names as ``BUNDLE`` does; one in S3 is fetched into ``copies``."""
     try:
-        bundle = Bundle(path)
+        path = Path(asked)
+        bundle = Bundle(path if path.is_dir() else asyncio.run(Releases(copies).take(asked)).path, address=asked)
     except BundleError as error:
-        return failed("bundle", str(error), "copy the bundle again, or compile it again"), None
+        remedy = "name a bundle with --bundle, or copy or compile this one again"
+        return failed("bundle", str(error), remedy), None
     targets = ", ".join(bundle.targets) or "none"
     detail = f"{bundle.name}, targets {targets}, every file as released"
     return ok("bundle", detail, model=bundle.name, digest=bundle.digest, targets=bundle.targets), bundle

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.bundle import Bundle
 from app.cpu_budget import cpu_budget, share_out
@@ -37,12 +39,16 @@ class Examination:
         self._tell = tell
 
     def run(self) -> Iterator[Check]:
+        with tempfile.TemporaryDirectory(prefix="query-intent-doctor-") as copies:
+            yield from self._run(Path(copies))
+
+    def _run(self, copies: Path) -> Iterator[Check]:
         yield machine.computer(self._host)
         yield machine.open_files()
         yield machine.shared_memory()
         wanted = self._asked.settings.target
         found = neuron.devices(self._host)
-        check, bundle = bundles.read(self._asked.settings.bundle)
+        check, bundle = bundles.read(self._asked.settings.bundle, copies)
         yield check
         if wanted in SDKS or (wanted == "auto" and found):
             target = wanted if wanted in SDKS else neuron.target_of(found) or next(iter(SDKS))

@@ -41,7 +41,7 @@ class Asked:
         self.connection = FakeConnection(asyncio.get_running_loop())
         self.observed: list[dict[str, Any]] = []
         self.begun = 0
-        self.is_draining = False
+        self.closes_connections = False
         handler = LeanHandler(
             "/v1/intent",
             IntentRequest,
@@ -49,7 +49,7 @@ class Asked:
             max_body_bytes=100,
             begin=self._begin,
             observe=lambda **seen: self.observed.append(seen),
-            is_draining=lambda: self.is_draining,
+            closes_connections=lambda: self.closes_connections,
             log_queries=log_queries,
         )
         self.exchange = Exchange(self.connection, handler, headers, keep_alive=True)
@@ -159,7 +159,7 @@ async def test_what_a_request_waited_for_the_event_loop_counts() -> None:
 
 async def test_while_draining_a_reply_says_close() -> None:
     asked = Asked(echo)
-    asked.is_draining = True
+    asked.closes_connections = True
 
     assert asked.ask().headers["connection"] == "close"
     assert asked.connection.transport.is_closing()

@@ -141,6 +141,28 @@ def test_two_workers_share_the_port_and_one_may_die(start: Start) -> None:
     assert [record["index"] for record in service.records_of("worker started")] == [0, 1, 0]
 
 
+def test_totals_are_right_across_eight_workers_and_a_death(start: Start) -> None:
+    """F23: whichever worker answered, and though one of them is another process by then."""
+    service = start(workers=8, replicas=1).wait_ready()
+    victim = service.worker_pids[3]
+
+    with Clients(service.traffic, 4) as clients:
+        wait_until(lambda: clients.statuses[200] >= 1000)
+    before = clients.statuses[200]
+    assert wait_until(lambda: service.total("requests_total", route="/v1/intent", status="200") == before)
+    os.kill(victim, signal.SIGKILL)
+    wait_until(lambda: len(service.worker_pids) == 9)
+    wait_until(lambda: service.ops("/readyz").json()["replicas_ready"] == 8)
+    with Clients(service.traffic, 4) as others:
+        wait_until(lambda: others.statuses[200] >= 1000)
+
+    total = before + others.statuses[200]
+    assert clients.broken == others.broken == 0
+    assert wait_until(lambda: service.total("requests_total", route="/v1/intent", status="200") == total)
+    assert service.total("stage_seconds_count", stage="total") == total
+    assert service.total("replicas") == 8
+
+
 def have_both_answered(service: RunningService) -> bool:
     """After one more request on a new connection."""
     service.send(GOOD)
