@@ -45,6 +45,7 @@ class Service:
         # Read on, or the pipe fills and the service stops in the middle of a log line.
         with self._log.open("wb") as log:
             self._drain = subprocess.Popen(["cat"], stdin=self._process.stderr, stdout=log)
+        self._process.stderr.close()  # it is the other process's now
         while not self._is_ready():
             if self._process.poll() is not None:
                 raise RuntimeError(f"the service ended with {self._process.returncode} before it was ready")
@@ -55,9 +56,13 @@ class Service:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.send_signal(signal.SIGTERM)  # nothing happens when it has ended already
+        self.send_signal(signal.SIGTERM)  # nothing happens when it has ended already
         self.wait()
         self._drain.wait(5)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """To the supervisor."""
+        self._process.send_signal(number)
 
     def wait(self) -> int:
         """For its end, which somebody has asked for; its exit code."""
