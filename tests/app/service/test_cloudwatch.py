@@ -20,6 +20,7 @@ def test_counts_are_right_across_a_workers_death(start: Start) -> None:
     service = start(workers=2, replicas=1, emf="QueryIntent", emf_dimensions="Service=search,Stage=test").wait_ready()
     for _ in range(40):
         assert service.classify("red shoes").status == 200
+    wait_until(lambda: service.total("requests_total", route="/v1/intent") == 40)  # a reply leaves before it is counted
     victim = service.worker_pids[0]
     os.kill(victim, signal.SIGKILL)
     wait_until(lambda: not is_alive(victim) and len(service.worker_pids) == 3)

@@ -117,7 +117,7 @@ class TestTheRowsOfABundle:
     def test_without_stated_rows_those_of_the_shipped_one_are_timed_here(self, measured: list[tuple[Any, ...]]) -> None:
         result = run("--cores", "2", "--shared-cores", "--rate", "100")
         assert result.exit_code == 0, result.output
-        shipped = Bundle(Settings().bundle).name
+        shipped = Bundle(Path(Settings().bundle)).name
         assert measured == [(shipped, "auto", 2)]
         assert "ms a row, by its tokens: 1.00 (8), 4.00 (48)" in result.stdout
         assert f"timing rows of {shipped}" in result.stderr
