@@ -92,6 +92,7 @@ def test_a_connection_that_idles_meanwhile_is_served_to_its_end(start: Start, cu
         service.process.send_signal(signal.SIGHUP)
         wait_until(lambda: service.records_of("retiring"))
         assert models(service) == {"tiny@2"}  # whoever comes now
+        assert not client.has_news(1.0)
         assert is_alive(old)
         last = client.request(QUERY)
         assert (last.status, last.headers["connection"], last.json()["model"]) == (200, "close", "tiny@1")
@@ -237,13 +238,14 @@ def test_a_service_can_be_stopped_during_a_swap(start: Start, current: Path, mak
 
 
 def test_a_hang_up_before_the_service_is_ready_is_heard_when_it_is(start: Start, current: Path, make: Make) -> None:
-    service = start(bundle=current, null_ms=50, keep_alive_s=1)
+    service = start(bundle=current, null_ms=200, keep_alive_s=1)
     wait_until(lambda: service.worker_pids)
     point(current, make("2"))
     service.process.send_signal(signal.SIGHUP)
-    service.wait_ready()
 
     assert wait_until(lambda: service.records_of("bundle swap"))[0]["result"] == "done"
+    told = [line["message"] for line in service.records if line["message"] in ("worker started", "ready")]
+    assert told == ["worker started", "ready", "worker started"]
 
 
 def test_a_model_from_s3_is_served_and_another_one_swapped_in(start: Start, s3: S3, make: Make, tmp_path: Path) -> None:
