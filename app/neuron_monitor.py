@@ -17,7 +17,6 @@ from app.neuron_records import Record, read_record
 
 logger = logging.getLogger(__name__)
 
-NEURON_TARGETS = frozenset({"inf1", "inf2"})
 COMMAND = "neuron-monitor"
 TOOLS = "/opt/aws/neuron/bin"  # where AWS's packages put it, which is often not on PATH
 # A record of an instance with many cores and models is long; asyncio's own limit of a line is 64 KiB.

@@ -25,7 +25,8 @@ from app.health import Readiness, ReadinessRule
 from app.listening import listen, url
 from app.metrics import render_shared
 from app.neuron_metrics import NeuronMetrics
-from app.neuron_monitor import NEURON_TARGETS, NeuronMonitor
+from app.neuron_monitor import NeuronMonitor
+from app.neuron_sdk import SDKS
 from app.operations import OperationsServer
 from app.orders import EXIT_START_FAILED
 from app.own_folders import disk, own_folder, shared_memory
@@ -74,7 +75,7 @@ class Supervisor:
         swapping = loop.create_task(self._swap_task(requests))
         neuron = NeuronMetrics()
         monitor = NeuronMonitor(on_record=neuron.observe, on_end=neuron.forget_latest)
-        has_cores = settings.target in NEURON_TARGETS
+        has_cores = settings.target in SDKS
         collectors = [CpuThrottling(), neuron] if has_cores else [CpuThrottling()]
         server = OperationsServer(operations, readiness=self.readiness, metrics=fleet.metrics, collectors=collectors)
         reporter = Reporter(
