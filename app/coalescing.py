@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from app.batching.entry import Entry, State
 from app.batching.pool import ReplicaPool
-from app.batching.queue import Entry, State
 from app.batching.request import Outcome, Request
 from app.tokenization import Tokens
 

@@ -20,7 +20,7 @@ from app.lean_metrics import LeanCounter, LeanHistogram, write_shared
 from app.stages import Stages
 
 if TYPE_CHECKING:  # the supervisor reads metrics too, and needs neither queue nor numpy for it
-    from app.batching.queue import Dispatch
+    from app.batching.entry import Dispatch
     from app.batching.replica import FinishedRow
     from app.classifier import Prediction
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.batching.queue import BatchQueue, Entry, Row, State
+from app.batching.entry import Entry, Row, State
+from app.batching.queue import BatchQueue
 from app.batching.replica import FinishedRow, Replica
 from app.batching.request import Outcome, Request, too_late
 from app.errors import CoreFailed, InferenceFailed, NotReady, Remedy

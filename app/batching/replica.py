@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.backends.base import Backend, Model
-from app.batching.queue import Entry, Row, State
+from app.batching.entry import Entry, Row, State
 from app.errors import BackendError, CoreFailed, InferenceFailed, Remedy
 from app.packing import RowBuffers, SpreadBuffers
 

@@ -8,8 +8,8 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
+from app.batching.entry import Entry
 from app.batching.latency import LatencyTable
-from app.batching.queue import Entry
 from app.tools.simulation.connections import Connections
 from app.tools.simulation.cores import OwnCores, SharedCores
 from app.tools.simulation.deployment import Deployment

@@ -9,8 +9,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from app.batching.entry import Entry, Row, State
 from app.batching.latency import LatencyTable
-from app.batching.queue import BatchQueue, Entry, Row, State
+from app.batching.queue import BatchQueue
 from app.errors import Overloaded, PayloadTooLarge
 from app.packing import max_segments
 from app.tools.simulation.cores import Cores, EventLoop
