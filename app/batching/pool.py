@@ -200,7 +200,7 @@ class ReplicaPool:
                 if self._queue is not None:
                     row, expired = self._queue.next_row(self._clock(), idle_replicas=len(self._idle) + self._woken + 1)
                     if expired:
-                        self._post(self._expire_entries, expired)
+                        self._post(self._fail_owners, expired, too_late)
                     if row is not None:
                         if len(self._queue) and not self._woken:
                             self._wake(1)
@@ -218,7 +218,8 @@ class ReplicaPool:
     def give_back(self, entries: Sequence[Entry], replica: Replica, failure: CoreFailed) -> None:
         """A core failed under these: they run elsewhere, once. Called by replica threads only.
 
-        Where no replica is left they are answered ``NotReady``, and ``InferenceFailed`` those whom it befell before.
+        Those whom it befell before are answered ``InferenceFailed``. Where no replica is left they are answered
+        ``NotReady``, and so is all that waits: it would wait until its deadline.
         """
         with self._lock:
             running = [entry for entry in entries if entry.state is State.RUNNING]
@@ -227,18 +228,19 @@ class ReplicaPool:
                 entry.was_returned = True
             self.queue.give_back(again)
             self._wake(len(again))
+            stranded = [] if self.ready else self.queue.drain()
         if failure.remedy is Remedy.RESTART:
             self.must_restart = True
         ended = [entry for entry in running if entry.state is State.RUNNING]
         self._post(self._settle_failed, ended)
+        self._post(self._fail_owners, stranded, no_replica)
         self._post(self._on_fault, replica.index, failure.fault)
 
     def refuse_waiting(self) -> int:
         """Answer what still waits with ``NotReady``: the drain has no more time. Returns how many entries that were."""
         with self._lock:
             entries = self._queue.drain() if self._queue is not None else []
-        for owner in {entry.owner for entry in entries}:
-            owner.fail(NotReady("the service is stopping"))
+        self._fail_owners(entries, lambda: NotReady("the service is stopping"))
         return len(entries)
 
     def close(self, *, timeout_s: float = 5.0) -> None:
@@ -262,7 +264,7 @@ class ReplicaPool:
         """Raises ``NotReady`` where there is none."""
         ready = self.ready
         if self._closed or not ready:
-            raise NotReady("no replica of the model is ready")
+            raise no_replica()
         return ready
 
     def _wake(self, replicas: int) -> None:
@@ -295,13 +297,17 @@ class ReplicaPool:
                     failure = InferenceFailed("two cores failed with this query in the row")
                     entry.owner.settle(entry.index, Outcome(failure, 0.0, 0.0))
                 else:
-                    entry.owner.fail(NotReady("no replica of the model is ready"))
+                    entry.owner.fail(no_replica())
 
     def _observe(self, finished: FinishedRow) -> None:
         with self._lock:
             self.queue.observe_reply(finished.finished_at, self._clock())
         self._on_row(finished)
 
-    def _expire_entries(self, entries: Sequence[Entry]) -> None:
+    def _fail_owners(self, entries: Sequence[Entry], make_error: Callable[[], Exception]) -> None:
         for owner in {entry.owner for entry in entries}:
-            owner.fail(too_late())
+            owner.fail(make_error())
+
+
+def no_replica() -> NotReady:
+    return NotReady("no replica of the model is ready")

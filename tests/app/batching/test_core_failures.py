@@ -100,6 +100,16 @@ async def test_without_any_other_core_it_is_not_ready_at_once() -> None:
             await run(pool, query(5, 6))
 
 
+async def test_what_waits_when_the_last_core_fails_does_not_wait_for_its_deadline() -> None:
+    backend = CoresThatFail({0: Remedy.RETIRE})
+    async with open_pool(backend) as pool:
+        asked = [run(pool, query(*range(5, 15))) for _ in range(12)]  # of which a row holds three
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+        assert {str(outcome) for outcome in outcomes} == {"no replica of the model is ready"}
+        assert backend.attempts == [0]
+        assert pool.backlog().items == 0
+
+
 async def test_that_only_a_new_process_helps_is_known() -> None:
     async with open_pool(CoresThatFail({0: Remedy.RESTART}), replicas=2) as pool:
         while not pool.must_restart:
