@@ -20,7 +20,8 @@ test: $(VENV)/.dev ## Run the tests
 	$(BIN)/python -m pytest -n auto --dist loadfile --cov --cov-report=term:skip-covered
 
 test-inf1: $(VENV)-inf1/.dev ## Serving and Neuron tests on Inferentia 1's frozen stack (2 GB to download)
-	$(VENV)-inf1/bin/python -m pytest -n auto --dist loadfile tests/app tests/standin tests/test_constraints.py
+	$(VENV)-inf1/bin/python -m pytest -n auto --dist loadfile tests/app tests/standin tests/test_constraints.py \
+	  tests/models/compiling/neuron tests/models/compiling/test_torchscript.py tests/models/test_compile_neuron.py
 
 lint: $(VENV)/.dev ## Style, types and the direction of dependencies
 	$(BIN)/ruff format --check .
