@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Iterator
+from typing import cast
 
 import uvicorn
 
+from app.accepting import Acceptor, Compare
 from app.http_protocol import ConnectionProtocol
 
 SWEEP_S = 1.0
@@ -17,6 +19,19 @@ RETIRE_LOOK_S = 0.05
 
 class HttpServer(uvicorn.Server):
     """Its configuration's ``http`` should be a class made by ``limited``; the sweep sees to no other connections."""
+
+    def __init__(self, config: uvicorn.Config, *, compare: Compare = lambda own: own) -> None:
+        super().__init__(config)
+        self._acceptors: list[Acceptor] = []
+        self._compare = compare
+
+    @property
+    def connections(self) -> int:
+        return len(self.server_state.connections)
+
+    @property
+    def is_accepting(self) -> bool:
+        return any(acceptor.is_open for acceptor in self._acceptors)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -29,16 +44,34 @@ class HttpServer(uvicorn.Server):
         finally:
             sweeper.cancel()
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup([])
+        self._acceptors = [
+            Acceptor(listening, self._make_protocol, connections=lambda: self.connections, compare=self._compare)
+            for listening in sockets or ()
+        ]
+        self.servers = cast(list[asyncio.Server], self._acceptors)  # for its shutdown
+
+    def _make_protocol(self) -> asyncio.Protocol:
+        return self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+
     async def retire(self) -> None:
         """Accept no connection more, and wait until the last one has ended by itself."""
-        is_accepting = True
-        while is_accepting or self.server_state.connections:
-            if is_accepting and self.started:
-                for server in self.servers:
-                    server.close()
-                is_accepting = False
-            # What was accepted in this turn of the loop is among the connections in the next one only.
+        while not self.started or self.is_accepting or self.connections:
+            if self.started:
+                await self._stop_accepting()
             await asyncio.sleep(RETIRE_LOOK_S)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._stop_accepting()  # or what was accepted in this turn of the loop would be shut down by nobody
+        await super().shutdown(sockets)
+
+    async def _stop_accepting(self) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+            await acceptor.wait_closed()
 
     async def _sweep_task(self) -> None:
         loop = asyncio.get_running_loop()

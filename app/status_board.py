@@ -11,7 +11,9 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-_LINE = struct.Struct("=qqqqd")
+_LINE = struct.Struct("=qqqqdq")
+
+NOT_ACCEPTING = -1
 
 
 class WorkerState(enum.IntEnum):
@@ -22,13 +24,17 @@ class WorkerState(enum.IntEnum):
 
 
 class Line(NamedTuple):
-    """``heartbeat`` is the monotonic time, in seconds, at which the worker's event loop last turned."""
+    """``heartbeat`` is the monotonic time, in seconds, at which the worker's event loop last turned.
+
+    ``connections`` are those that it serves, ``NOT_ACCEPTING`` if it takes no further one.
+    """
 
     pid: int
     state: WorkerState
     replicas: int
     ready: int
     heartbeat: float
+    connections: int = NOT_ACCEPTING
 
 
 EMPTY = Line(0, WorkerState.ABSENT, 0, 0, 0.0)
@@ -43,7 +49,7 @@ class StatusBoard:
 
     @classmethod
     def create(cls, path: Path, workers: int) -> StatusBoard:
-        path.write_bytes(bytes(_LINE.size * workers))
+        path.write_bytes(_LINE.pack(*EMPTY) * workers)
         return cls(path)
 
     def write(self, worker: int, line: Line) -> None:
@@ -51,8 +57,8 @@ class StatusBoard:
 
     def read(self) -> list[Line]:
         return [
-            Line(pid, WorkerState(state), replicas, ready, heartbeat)
-            for pid, state, replicas, ready, heartbeat in _LINE.iter_unpack(self._memory)
+            Line(pid, WorkerState(state), replicas, ready, heartbeat, connections)
+            for pid, state, replicas, ready, heartbeat, connections in _LINE.iter_unpack(self._memory)
         ]
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """A worker: one process, one event loop, one batching queue, its own slice of the cores.
 
-Started by the supervisor as ``python -m app.worker ORDERS``; it shares the listening socket with its siblings and
-nothing else.
+Started by the supervisor as ``python -m app.worker ORDERS``; it shares the listening socket with its siblings,
+and on the status board how many connections each of them has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from app.logs import configure_logging
 from app.main import Service
 from app.metrics import share_by_slot
 from app.orders import EXIT_REPLICAS_LOST, EXIT_START_FAILED, Orders
-from app.status_board import EMPTY, Line, StatusBoard, WorkerState
+from app.status_board import EMPTY, NOT_ACCEPTING, Line, StatusBoard, WorkerState
 
 logger = logging.getLogger(__name__)
 
@@ -71,12 +71,13 @@ class Worker:
             # Whole seconds, and not before what waits has been refused: this ends what runs without an end.
             timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + 1,
         )
-        self._server = HttpServer(config)
+        self._server = HttpServer(config, compare=self._compare_connections)
         self._hurry = asyncio.Event()
         self._drain_begun = asyncio.Event()
         self._watched = contextlib.ExitStack()
         self._draining: asyncio.Task[None] | None = None
         self._retiring: asyncio.Task[None] | None = None
+        self._line = EMPTY
         self._exit_code = 0
 
     async def run(self) -> int:
@@ -163,11 +164,19 @@ class Worker:
             state = WorkerState.SERVING if self._service.engine.pool.is_open else WorkerState.LOADING
             if self._service.is_draining:
                 state = WorkerState.DRAINING
-            line = Line(os.getpid(), state, readiness.replicas, readiness.replicas_ready, time.monotonic())
-            self._board.write(self._orders.slot, line)
+            replicas, ready = readiness.replicas, readiness.replicas_ready
+            connections = self._server.connections if self._server.is_accepting else NOT_ACCEPTING
+            self._line = Line(os.getpid(), state, replicas, ready, time.monotonic(), connections)
+            self._board.write(self._orders.slot, self._line)
             self._service.sample()
             self._start_anew_if_needed()
             await asyncio.sleep(HEARTBEAT_S)
+
+    def _compare_connections(self, own: int) -> int:
+        """Tell the other workers how many this one has; the fewest that any has."""
+        self._line = self._line._replace(connections=own)
+        self._board.write(self._orders.slot, self._line)
+        return min(line.connections for line in self._board.read() if line.connections != NOT_ACCEPTING)
 
     def _start_anew_if_needed(self) -> None:
         """A thread that is gone or stuck in the engine can't be mended in place; a new process can.

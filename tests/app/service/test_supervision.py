@@ -98,6 +98,19 @@ def test_a_worker_killed_under_load_is_replaced_and_nobody_hangs(start: Start) -
     assert (died["index"], died["code"]) == (0, -signal.SIGKILL)
 
 
+def test_a_worker_that_hangs_keeps_no_client_from_the_other(start: Start) -> None:
+    """Workers leave a connection to the one that has fewer; a worker that hangs will never have more."""
+    service = start(workers=2).wait_ready()
+    (files,) = service.files
+    board = StatusBoard(files / "board")
+
+    with contextlib.ExitStack() as stack, stopped(service.worker_pids[0]):
+        connections = [stack.enter_context(service.connect()) for _ in range(30)]
+        assert {connection.request(GOOD).status for connection in connections} == {200}
+        by_pid = {line.pid: line.connections for line in board.read() if line.pid}
+        assert by_pid == {service.worker_pids[0]: 0, service.worker_pids[1]: 30}
+
+
 def test_waiting_clients_of_a_killed_worker_are_closed_at_once(start: Start, one_bucket_bundle: Path) -> None:
     """F7."""
     service = start(bundle=one_bucket_bundle, null_ms=100, replicas=1, timeout_ms=10_000).wait_ready()

@@ -13,6 +13,7 @@ import pytest
 from app.bundle import MANIFEST, Bundle, sha256
 from app.settings import SHIPPED_BUNDLE
 from benchmarks.raw_http import post
+from tests import needs
 from tests.app.service.conftest import Start
 from tests.app.service.load import Clients
 from tests.app.service.running import RunningService, is_alive, stopped, wait_until
@@ -165,6 +166,7 @@ def test_what_a_worker_can_not_load_is_rolled_back_and_the_next_one_goes_in(
     assert models(service) == {"tiny@3"}
 
 
+@needs.OPENVINO
 def test_golden_answers_that_are_not_given_keep_the_old_model(tmp_path: Path) -> None:
     """With the real engine, since the null target answers anything."""
     bundle = shutil.copytree(SHIPPED_BUNDLE, tmp_path / "bundle")
