@@ -55,15 +55,15 @@ def _added_up(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def highest_rate(rates: Mapping[float, Figures], objective_ms: float) -> dict[str, float | None]:
-    """``held``: the highest rate up to which every one met the objective; ``missed``: the one after it, if measured.
+    """``held``: the highest rate up to which every one met the objective; ``missed``: the next that was judged, if any.
 
-    A rate that isn't judged, for its rounds were void, doesn't count as met: the climb ends there, with nothing missed.
+    A rate that isn't judged, for its rounds were void, is passed over: it is neither, and the next one up tells more.
     """
     held: float | None = None
     for rate, figures in sorted(rates.items()):
         is_judged = 2 * figures["void_rounds"] < len(figures["p99_ms_of_each_round"])
         if not is_judged:
-            return {"held": held, "missed": None}
+            continue
         p99_ms = figures["p99_ms"]
         if p99_ms is None or p99_ms > objective_ms or figures["not_200"] > MAX_FAILED_SHARE * figures["scheduled"]:
             return {"held": held, "missed": rate}

@@ -60,7 +60,9 @@ def test_what_failed_is_added_up_by_its_kind() -> None:
         ({50: rate(5.0), 100: rate(5.0, failed=1)}, 100, None),
         ({50: rate(5.0), 100: rate(5.0, failed=2)}, 50, 100),  # a short tail by refusing
         ({50: rate(5.0), 100: rate(None)}, 50, 100),
-        ({50: rate(5.0), 100: rate(5.0, void=True), 200: rate(90.0)}, 50, None),  # not judged is neither
+        ({50: rate(5.0), 100: rate(5.0, void=True), 200: rate(90.0)}, 50, 200),  # not judged is neither
+        ({50: rate(5.0), 100: rate(5.0, void=True), 200: rate(9.0)}, 200, None),
+        ({50: rate(5.0), 100: rate(5.0, void=True)}, 50, None),
     ],
 )
 def test_the_highest_rate_is_the_last_before_the_first_miss(
