@@ -1,4 +1,4 @@
-"""What the cache is worth where traffic repeats: ``python -m benchmarks.cache_gain``, some 25 minutes (`--rounds 3`: 16).
+"""What the cache is worth where traffic repeats: ``python -m benchmarks.cache_gain``, some 15 minutes.
 
 Zipf's law with s = 1 over 10,000 distinct queries, room for 1,000 answers, warmed by 10,000 requests: the highest rate
 with P99 within 10 ms, with and without the cache, in interleaved rounds. Writes benchmarks/results/cache_gain.json.
