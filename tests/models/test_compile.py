@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import subprocess
 import sys
@@ -119,6 +120,13 @@ def test_target_says_how_it_was_made_and_how_well_it_agrees(compiled: Path) -> N
     assert target.agreement["labels"] >= 0.99
     assert target.tolerance >= 0.05
     assert Bundle(compiled).target("torch").tolerance == 1e-4
+
+
+def test_quantising_silences_nncf_and_nobody_else(compiled: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A handler may hang on several loggers; NNCF's own means would have set its level for all of them."""
+    for name in ("nncf", "app"):
+        logging.getLogger(name).warning("from %s", name)
+    assert [record.message for record in caplog.records] == ["from app"]
 
 
 def test_golden_queries_are_answered_in_every_bucket(served: Served) -> None:

@@ -63,7 +63,9 @@ def quantise(model: ov.Model, rows: Sequence[RowBuffers], **options: Any) -> ov.
     NNCF's own settings for transformers, SmoothQuant (Xiao et al. 2022) at alpha 0.95 among them: without it 98.6 % of
     the labels agree instead of 99.5 %, and nothing else that was tried does better (models/LOG.md).
     """
-    nncf.set_log_level(logging.ERROR)  # it reports each choice that the ignored scope and the preset already made
+    # NNCF reports each choice that the ignored scope and the preset already made. Its own set_log_level would silence
+    # the handlers that others put on its logger, too.
+    logging.getLogger("nncf").setLevel(logging.ERROR)
     inputs = [{"hidden": row.hidden, "mask": row.mask, "pool": row.pool} for row in rows]
     return nncf.quantize(
         model,
