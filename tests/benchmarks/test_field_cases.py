@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,12 @@ def test_each_case_is_held_by_a_test_or_a_long_clock() -> None:
 
 
 def test_each_long_clock_is_one_that_runs() -> None:
-    clocks = {number: clock for number, clock in ROWS.items() if clock not in ("", "soak", "deploying")}
-    assert clocks == {case.number: case.name for case in CASES}
+    clocks = {number: clock for number, clock in ROWS.items() if clock}
+    of_their_own = {clock for clock in clocks.values() if clock.startswith("benchmarks.")}
+    assert all(find_spec(clock) for clock in of_their_own)
+    assert {number: clock for number, clock in clocks.items() if clock not in of_their_own} == {
+        case.number: case.name for case in CASES
+    }
 
 
 def test_help_names_each_with_its_promise() -> None:
