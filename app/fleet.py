@@ -57,15 +57,34 @@ class Fleet:
 
     def ready(self, *, without: Child | None = None) -> int:
         """Replicas of workers that show signs of life, those of ``without`` not counted."""
-        alive_since = time.monotonic() - SILENT_S
-        ready = sum(
-            line.ready
-            for slot, line in enumerate(self._board.read())
-            if line.state in (WorkerState.SERVING, WorkerState.DRAINING)
-            and line.heartbeat > alive_since
-            and (without is None or slot != without.slot)
-        )
+        ready = sum(line.ready for slot, line in self._living().items() if without is None or slot != without.slot)
         return min(ready, self.replicas)  # beside their successors there are more for a moment
+
+    def out(self) -> tuple[str, ...]:
+        """Who takes no rows, as the metrics name them: ``worker.replica``, or ``worker`` for one that has none left."""
+        living = self._living()
+        out: list[str] = []
+        for index in range(self._placement.workers):
+            lines = [living[slot] for slot in self._slots(index) if slot in living and living[slot].ready]
+            if lines:
+                missing = set.intersection(*(line.replicas_out() for line in lines))
+                out += (f"{index}.{replica}" for replica in sorted(missing))
+            else:
+                out.append(str(index))
+        return tuple(out)
+
+    def _living(self) -> dict[int, Line]:
+        """By slot, the lines of workers that answer."""
+        alive_since = time.monotonic() - SILENT_S
+        return {
+            slot: line
+            for slot, line in enumerate(self._board.read())
+            if line.state in (WorkerState.SERVING, WorkerState.DRAINING) and line.heartbeat > alive_since
+        }
+
+    def _slots(self, index: int) -> tuple[int, int]:
+        """The two that a worker has, one for its successor."""
+        return index, index + self._placement.workers
 
     def line(self, child: Child) -> Line:
         return self._board.read()[child.slot]

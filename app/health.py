@@ -9,6 +9,7 @@ class Readiness(NamedTuple):
     replicas_ready: int
     replicas: int
     reason: str  # why not; empty when ready
+    out: tuple[str, ...] = ()  # of those that were warm, who takes no rows now
 
     @property
     def is_ready(self) -> bool:
@@ -29,10 +30,10 @@ class ReadinessRule:
         """A successor came up without some of its replicas, which it need not wait for: the quorum decides at once."""
         self._was_complete = True
 
-    def judge(self, ready: int, expected: int, *, is_draining: bool) -> Readiness:
+    def judge(self, ready: int, expected: int, *, is_draining: bool, out: tuple[str, ...] = ()) -> Readiness:
         if expected and ready >= expected:
             self._was_complete = True
-        return Readiness(ready, expected, self._reason(ready, expected, is_draining))
+        return Readiness(ready, expected, self._reason(ready, expected, is_draining), out if self._was_complete else ())
 
     def _reason(self, ready: int, expected: int, is_draining: bool) -> str:
         if is_draining:

@@ -45,6 +45,7 @@ class Service:
         self.requests_in_flight = 0
         self._settings = settings
         self._workers = workers
+        self._worker = worker
         self._bundle = bundle
         self._metrics = Metrics(CollectorRegistry(), worker=worker, slo_s=settings.slo_ms / 1e3)
         self.engine = Engine(
@@ -154,7 +155,8 @@ class Service:
 
     def readiness(self) -> Readiness:
         ready = self.engine.pool.ready if self._is_open else 0
-        return self._readiness.judge(ready, self.engine.replicas, is_draining=self.is_draining)
+        out = tuple(f"{self._worker}.{replica}" for replica in self.engine.pool.out)
+        return self._readiness.judge(ready, self.engine.replicas, is_draining=self.is_draining, out=out)
 
     def sample(self) -> None:
         """Bring gauges and overrides up to date. Called a few times a second, so that no request pays for it."""

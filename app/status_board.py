@@ -11,9 +11,10 @@ import struct
 from pathlib import Path
 from typing import NamedTuple
 
-_LINE = struct.Struct("=qqqqdq")
+_LINE = struct.Struct("=qqqqdqQ")
 
 NOT_ACCEPTING = -1
+NAMED_REPLICAS = 64  # of a worker, the bits of ``Line.out``
 
 
 class WorkerState(enum.IntEnum):
@@ -26,7 +27,8 @@ class WorkerState(enum.IntEnum):
 class Line(NamedTuple):
     """``heartbeat`` is the monotonic time, in seconds, at which the worker's event loop last turned.
 
-    ``connections`` are those that it serves, ``NOT_ACCEPTING`` if it takes no further one.
+    ``connections`` are those that it serves, ``NOT_ACCEPTING`` if it takes no further one. ``out`` has a bit for each
+    of the first ``NAMED_REPLICAS`` replicas that takes no rows; one number, so that nobody reads it half written.
     """
 
     pid: int
@@ -35,6 +37,10 @@ class Line(NamedTuple):
     ready: int
     heartbeat: float
     connections: int = NOT_ACCEPTING
+    out: int = 0
+
+    def replicas_out(self) -> set[int]:
+        return {replica for replica in range(NAMED_REPLICAS) if self.out >> replica & 1}
 
 
 EMPTY = Line(0, WorkerState.ABSENT, 0, 0, 0.0)
@@ -56,10 +62,7 @@ class StatusBoard:
         _LINE.pack_into(self._memory, worker * _LINE.size, *line)
 
     def read(self) -> list[Line]:
-        return [
-            Line(pid, WorkerState(state), replicas, ready, heartbeat, connections)
-            for pid, state, replicas, ready, heartbeat, connections in _LINE.iter_unpack(self._memory)
-        ]
+        return [Line(pid, WorkerState(state), *rest) for pid, state, *rest in _LINE.iter_unpack(self._memory)]
 
     def close(self) -> None:
         self._memory.close()

@@ -115,7 +115,8 @@ class Supervisor:
 
     def readiness(self) -> Readiness:
         """Of the whole service."""
-        return self._readiness.judge(self._fleet.ready(), self._fleet.replicas, is_draining=self._is_draining)
+        fleet = self._fleet
+        return self._readiness.judge(fleet.ready(), fleet.replicas, is_draining=self._is_draining, out=fleet.out())
 
     async def _watch(self) -> None:
         """Look after the workers until a signal comes or one of them can't be helped."""

@@ -74,6 +74,11 @@ class ReplicaPool:
     def ready(self) -> int:
         return sum(replica.is_ready for replica in self._replicas) if self._queue is not None else 0
 
+    @property
+    def out(self) -> list[int]:
+        """The indexes of replicas that take no rows; none before the pool is open."""
+        return [replica.index for replica in self._replicas if not replica.is_ready] if self._queue is not None else []
+
     def lost(self, limit_s: float) -> int:
         """Replicas that will take no row again: their thread ended, or has been in one row for over ``limit_s``."""
         if self._queue is None or self._closed:

@@ -20,6 +20,13 @@ class ReadinessReply(BaseModel):
     reason: Annotated[str, Field(description="Why not, for a person; empty when ready.")]
     replicas_ready: int
     replicas: int
+    replicas_out: Annotated[
+        list[str],
+        Field(
+            description="Who takes no rows any more, as the metrics' label `replica` has it: `worker.replica`, or "
+            "`worker` where none of its replicas does. `core_faults_total` and the log say why."
+        ),
+    ]
 
 
 def health_router(readiness: Callable[[], Readiness]) -> APIRouter:
@@ -39,6 +46,7 @@ def health_router(readiness: Callable[[], Readiness]) -> APIRouter:
             reason=state.reason,
             replicas_ready=state.replicas_ready,
             replicas=state.replicas,
+            replicas_out=list(state.out),
         )
 
     return router

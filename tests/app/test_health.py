@@ -54,6 +54,12 @@ def test_a_replica_that_comes_back_is_counted_again() -> None:
     assert rule.judge(2, 2, is_draining=False).is_ready
 
 
+def test_who_is_out_is_named_once_all_were_warm() -> None:
+    rule = ReadinessRule(0.5)
+    assert rule.judge(0, 4, is_draining=False, out=("0", "1")).out == ()
+    assert served(rule, 4).judge(3, 4, is_draining=False, out=("1.1",)).out == ("1.1",)
+
+
 def test_while_it_drains_it_is_not_ready_however_well_it_is() -> None:
     readiness = served(ReadinessRule(0.5), 2).judge(2, 2, is_draining=True)
     assert readiness == Readiness(2, 2, "draining: the service is stopping")

@@ -16,7 +16,7 @@ def test_a_new_board_says_that_no_worker_is_there(tmp_path: Path) -> None:
 
 def test_what_a_worker_writes_the_supervisor_reads(tmp_path: Path) -> None:
     board = StatusBoard.create(tmp_path / "board", 3)
-    line = Line(4321, WorkerState.SERVING, 2, 1, 1234.5678)
+    line = Line(4321, WorkerState.SERVING, 2, 1, 1234.5678, connections=7, out=0b10)
     worker = StatusBoard(tmp_path / "board")
     worker.write(1, line)
     assert board.read() == [EMPTY, line, EMPTY]
@@ -24,6 +24,11 @@ def test_what_a_worker_writes_the_supervisor_reads(tmp_path: Path) -> None:
     assert board.read() == [EMPTY] * 3
     worker.close()
     board.close()
+
+
+def test_a_line_names_the_replicas_that_are_out() -> None:
+    assert EMPTY.replicas_out() == set()
+    assert EMPTY._replace(out=1 << 63 | 0b1001).replicas_out() == {0, 3, 63}
 
 
 @pytest.mark.parametrize("workers", [1, 256])

@@ -47,7 +47,13 @@ def test_an_inf1_6xlarge_serves_on_16_cores_in_4_workers_and_goes_on_when_one_co
 ) -> None:
     host = neuron_host("inf1.6xlarge", row_ms="16:3,32:5")
     service = start(host, timeout_ms=10_000).wait_ready()
-    assert service.ops("/readyz").json() == {"ready": True, "reason": "", "replicas_ready": 16, "replicas": 16}
+    assert service.ops("/readyz").json() == {
+        "ready": True,
+        "reason": "",
+        "replicas_ready": 16,
+        "replicas": 16,
+        "replicas_out": [],
+    }
     pids = service.worker_pids
     assert host.owners() == {core: pids[core // 4] for core in range(16)}  # a chip a worker
     model = service.get("/v1/model").json()
@@ -62,9 +68,10 @@ def test_an_inf1_6xlarge_serves_on_16_cores_in_4_workers_and_goes_on_when_one_co
 
     assert set(clients.statuses) == {200}
     assert (clients.broken, clients.hung) == (0, 0)
-    assert service.ops("/readyz").status == 200
-    assert service.worker_pids == pids
     replica = f"{busiest // 4}.{busiest % 4}"
+    readiness = service.ops("/readyz")
+    assert (readiness.status, readiness.json()["replicas_out"]) == (200, [replica])
+    assert service.worker_pids == pids
     wait_until(lambda: service.total("core_faults_total", replica=replica, fault="NRT_EXEC_COMPLETED_WITH_ERR") == 1)
     assert service.total("core_faults_total") == 1
     (failed,) = [record for record in service.records if record["message"].startswith("core failed: ")]

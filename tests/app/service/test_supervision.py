@@ -135,7 +135,13 @@ def test_two_workers_share_the_port_and_one_may_die(start: Start) -> None:
     service = start(workers=2, replicas=1, quorum=0.5, null_ms=5).wait_ready()
     first, second = service.worker_pids
 
-    assert service.ops("/readyz").json() == {"ready": True, "reason": "", "replicas_ready": 2, "replicas": 2}
+    assert service.ops("/readyz").json() == {
+        "ready": True,
+        "reason": "",
+        "replicas_ready": 2,
+        "replicas": 2,
+        "replicas_out": [],
+    }
     with Clients(service.traffic, 16) as clients:
         wait_until(lambda: have_both_answered(service))
         with Watch(service) as watch:
@@ -194,6 +200,7 @@ def test_the_operations_port_answers_for_a_worker_that_hangs_until_it_is_replace
         for path in ("/healthz", "/metrics") * 3:
             assert service.ops(path).status == 200
         wait_until(lambda: service.ops_status("/readyz") == 503)  # nobody would be answered
+        assert service.ops("/readyz").json()["replicas_out"] == ["0"]
         assert wait_until(lambda: service.total("requests_total", route="/v1/intent") == 1)
         wait_until(lambda: len(service.worker_pids) == 2)
     assert service.wait_ready().classify("red shoes", timeout_ms=10_000).status == 200

@@ -77,7 +77,13 @@ def test_no_request_is_lost_while_every_worker_is_replaced(start: Start, current
     assert service.get("/v1/model").json()["digest"] == record["to_digest"]
     assert service.total("info", model="tiny@2") == 1
     assert service.total("info", model="tiny@1") == 0
-    assert service.ops("/readyz").json() == {"ready": True, "reason": "", "replicas_ready": 2, "replicas": 2}
+    assert service.ops("/readyz").json() == {
+        "ready": True,
+        "reason": "",
+        "replicas_ready": 2,
+        "replicas": 2,
+        "replicas_out": [],
+    }
     assert not any(map(is_alive, before))
     assert not [line for line in service.records if line["level"] == "ERROR"]
 
