@@ -102,6 +102,15 @@ def test_a_core_that_is_broken_for_good_is_the_operators_and_stays_out_of_a_work
     assert set(host.owners().values()) == {service.worker_pids[0], service.worker_pids[2]}
 
 
+def test_the_operations_port_tells_how_busy_each_core_is(start: Start, neuron_host: Callable[..., NeuronHost]) -> None:
+    """F16. From AWS's neuron-monitor, which the supervisor keeps running."""
+    service = start(neuron_host("inf1.xlarge", row_ms="16:3,32:5")).wait_ready()
+    with Clients(service.traffic, 8):
+        wait_until(lambda: all(service.total("neuron_core_utilization_ratio", core=str(core)) > 0 for core in range(4)))
+        assert service.total("neuron_monitor_up") == 1
+    assert service.total("neuron_devices") == 1
+
+
 def test_data_parallel_answers_with_one_replica_on_all_cores(
     start: Start, neuron_host: Callable[..., NeuronHost], tmp_path: Path
 ) -> None:
