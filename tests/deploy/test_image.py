@@ -98,6 +98,14 @@ def test_no_index_is_written_into_a_stage_that_installs() -> None:
             assert "PIP_INDEX_URL" in stage.all("ARG")
 
 
+def test_what_is_copied_and_what_is_installed_from_is_there() -> None:
+    for stage in STAGES.values():
+        sources = _sources(stage)
+        assert [source for source in sources if not (ROOT / source).exists()] == []
+        requirements = re.findall(r" -[rc] (\S+\.txt)", " ".join(stage.all("RUN")))
+        assert set(requirements) == {source.rpartition("/")[2] for source in sources if source.endswith(".txt")}
+
+
 def test_only_what_an_image_is_made_of_is_sent_to_the_build() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     rules = [line for line in lines if not line.startswith("#")]

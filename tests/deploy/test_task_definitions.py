@@ -59,8 +59,7 @@ def settings(machine: Machine, container: dict[str, Any]) -> Settings:
     """What the service reads in this task: the image's environment, and the task's over it."""
     image = STAGES[machine.target].pairs("ENV")
     task = {entry["name"]: entry["value"] for entry in container["environment"]}
-    environment = {name: value for name, value in (image | task).items() if name != "QUERY_INTENT_TARGET"}
-    return Settings.read(environment)
+    return Settings.read(image | task)
 
 
 def test_the_committed_files_are_what_the_source_makes(machine: Machine) -> None:
