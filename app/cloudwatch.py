@@ -61,6 +61,7 @@ class Minute:
     def metrics(self) -> Iterator[Metric]:
         yield from self._requests()
         yield from self._load()
+        yield from self._start()
         for name, times in (
             ("latency", self.latency),
             ("queue_time", self._times("queue")),
@@ -107,6 +108,12 @@ class Minute:
             # replicas are no measure, since an idle one takes whatever waits: all are, long before rows are full.
             in_flight = self._raised("stage_seconds_sum", stage="total") / self._seconds
             yield Metric("inflight_per_core", "Count", in_flight / replicas)
+
+    def _start(self) -> Iterator[Metric]:
+        """In the minute in which the service became ready, and in no other."""
+        for name in ("start_to_ready", "boot_to_ready"):
+            if f"{name}_seconds" in self._now and f"{name}_seconds" not in self._before:
+                yield Metric(name, "Seconds", self._now.sum(f"{name}_seconds"))
 
     def _times(self, stage: str) -> Distribution | None:
         """Milliseconds in a stage, each as its bucket's upper edge, so that no percentile is better than it was."""

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import orjson
 
-Unit = Literal["Count", "Count/Second", "Milliseconds", "Percent"]
+Unit = Literal["Count", "Count/Second", "Milliseconds", "Percent", "Seconds"]
 
 # Of the specification and of PutMetricData.
 MAX_DIMENSIONS = 30

@@ -33,6 +33,7 @@ from app.own_folders import disk, own_folder, shared_memory
 from app.placement import Placement, place
 from app.releases import Release, Releases
 from app.settings import EMF_OFF, Settings
+from app.start_times import StartTimes
 from app.swap import Swap
 from app.swap_requests import SwapRequests
 
@@ -45,6 +46,7 @@ class Supervisor:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._readiness = ReadinessRule(settings.quorum)
+        self._start_times = StartTimes()
         self._is_draining = False
         self._was_ready = asyncio.Event()
         self._exit_code = 0
@@ -76,7 +78,7 @@ class Supervisor:
         neuron = NeuronMetrics()
         monitor = NeuronMonitor(on_record=neuron.observe, on_end=neuron.forget_latest)
         has_cores = settings.target in SDKS
-        collectors = [CpuThrottling(), neuron] if has_cores else [CpuThrottling()]
+        collectors = [CpuThrottling(), self._start_times, *([neuron] if has_cores else [])]
         server = OperationsServer(operations, readiness=self.readiness, metrics=fleet.metrics, collectors=collectors)
         reporter = Reporter(
             lambda: render_shared(fleet.metrics, collectors),
@@ -127,7 +129,9 @@ class Supervisor:
                     return
             if not self._was_ready.is_set() and self.readiness().is_ready:
                 self._was_ready.set()
-                logger.info("ready", extra={"seconds": round(now - self._fleet.members[0].started_at, 2)})
+                start_s = round(now - self._fleet.members[0].started_at, 2)
+                self._start_times.note_ready(start_s)
+                logger.info("ready", extra={"seconds": start_s})
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._fleet.stopping.wait(), LOOK_S)
 

@@ -13,6 +13,7 @@ from app.classifier import Prediction
 from app.cloudwatch import INTERVAL_S, PERCENTILES, Reporter, seconds_to_next_minute
 from app.metrics import Metrics
 from app.stages import Stages
+from app.start_times import StartTimes
 from tests.emf_schema import parse
 
 START = 1_700_000_040.0  # a full minute
@@ -137,6 +138,16 @@ def test_replicas_and_the_oldest_query_are_as_they_are_now(service: Service) -> 
     service.metrics.queue_oldest.set(0.0125)
     document = service.minute()
     assert (document["replicas"], document["replicas_ready"], document["queue_age"]) == (4, 3, 12.5)
+
+
+def test_the_start_is_told_once_in_the_minute_of_its_end(service: Service) -> None:
+    assert "boot_to_ready" not in service.minute()
+    times = StartTimes(since_boot=lambda: 190.0)
+    times.note_ready(4.5)
+    service.registry.register(times)
+    document = service.minute()
+    assert (document["boot_to_ready"], document["start_to_ready"]) == (190.0, 4.5)
+    assert not {"boot_to_ready", "start_to_ready"} & service.minute().keys()
 
 
 def test_ratios_can_be_averaged_over_tasks_since_they_carry_their_counts(service: Service) -> None:

@@ -52,12 +52,13 @@ def emitted() -> set[str]:
         **{f"stage_seconds_bucket{{stage={json.dumps(s)},le={json.dumps('+Inf')}}}": "" for s in STAGES},
     }
     lines = [f"{prefix}{name}{labels} 8" for name, labels in totals.items()]
-    lines += [f"{prefix}replicas 4", f"{prefix}neuron_monitor_up 1"]
+    lines += [f"{prefix}{name} 4" for name in ("replicas", "neuron_monitor_up", *STARTS)]
     minute = Minute(Scrape(b""), Scrape("\n".join([*lines, ""]).encode()), 60.0)
     return {metric.name for metric in minute.metrics()}
 
 
 STAGES = ("queue", "inference", "total")
+STARTS = ("start_to_ready_seconds", "boot_to_ready_seconds")
 
 
 def test_cfn_lint_finds_nothing() -> None:
@@ -291,7 +292,7 @@ def test_widgets_of_the_dashboard_lie_beside_each_other(resources: Resources) ->
 def test_each_alarm_that_is_sent_has_its_section_in_the_runbook(resources: Resources) -> None:
     runbook = sections((ROOT / "deploy" / "README.md").read_text())
     sent = {name for name, alarm in resources.alarms.items() if "AlarmActions" in alarm}
-    assert len(sent) == 12
+    assert len(sent) == 13
     for name in sent:
         text = runbook[name]
         for part in ("**Means.**", "**Look at.**", "**Do.**"):

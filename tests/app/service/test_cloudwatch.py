@@ -34,6 +34,7 @@ def test_counts_are_right_across_a_workers_death(start: Start) -> None:
     assert sum(document["requests"] for document in documents) == 80
     assert sum(document["answered"] for document in documents) == 80
     assert sum(document["latency"]["Count"] for document in documents if "latency" in document) == 80
+    assert [document["start_to_ready"] > 0 for document in documents if "start_to_ready" in document] == [True]
     assert documents[-1]["replicas"] == 2
     assert (documents[-1]["Service"], documents[-1]["Stage"]) == ("search", "test")
     assert documents[-1]["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "QueryIntent"
