@@ -189,7 +189,13 @@ def test_health_is_answered_on_both_ports(service: RunningService) -> None:
         assert (reply.status, reply.json()) == (200, {"status": "alive"})
     for reply in (service.get("/readyz"), service.ops("/readyz")):
         assert reply.status == 200
-        assert reply.json() == {"ready": True, "reason": "", "replicas_ready": 2, "replicas": 2}
+        assert reply.json() == {
+            "ready": True,
+            "reason": "",
+            "replicas_ready": 2,
+            "replicas": 2,
+            "replicas_out": [],
+        }
 
 
 def test_the_operations_port_has_problems_of_the_same_kind(service: RunningService) -> None:
