@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.load_agreement import compare, read_export
+from benchmarks.load_agreement import Figures, compare, read_export
 
 
 def test_perf_analyzers_export_is_read_in_ms_from_send_to_reply() -> None:
@@ -19,6 +19,17 @@ def test_perf_analyzers_export_is_read_in_ms_from_send_to_reply() -> None:
     assert found["failed"] == 1
     assert found["p50"] == pytest.approx(5.05)
     assert found["p99"] == pytest.approx(9.901)
+
+
+def test_a_void_round_is_left_out() -> None:
+    def rounds(voids: int) -> list[tuple[Figures, Figures]]:
+        return [
+            ({"p50": 10, "failed": 0}, {"p50": 30 if n < voids else 10, "failed": 0, "void": n < voids})
+            for n in range(5)
+        ]
+
+    assert (compare(rounds(2), ["p50"])["agrees"], compare(rounds(2), ["p50"])["void_rounds"]) == (True, 2)
+    assert compare(rounds(3), ["p50"])["agrees"] is False
 
 
 @pytest.mark.parametrize(
