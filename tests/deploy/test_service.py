@@ -229,7 +229,7 @@ def test_only_the_search_frontend_comes_in_and_only_through_the_balancer(resourc
 
 
 @pytest.mark.parametrize(("objective", "good", "budget"), [("Latency", "within_slo", 1), ("Answers", "answered", 0.05)])
-@pytest.mark.parametrize(("speed", "spent_percent"), [("Fast", 2), ("Slow", 5), ("Lasting", 10)])
+@pytest.mark.parametrize(("speed", "spent_percent"), [("Fast", 2), ("Slow", 5), ("Lasting", 10), ("Creeping", 10)])
 def test_an_error_budget_is_watched_in_two_windows(
     resources: Resources, objective: str, good: str, budget: float, speed: str, spent_percent: float
 ) -> None:
@@ -252,6 +252,19 @@ def test_an_error_budget_is_watched_in_two_windows(
     assert resources.properties(f"{name}Long")["Threshold"] * hours / (30 * 24) * 100 == pytest.approx(spent_percent)
     rule = resources.properties(name)["AlarmRule"]["Fn::Sub"]
     assert rule == f'ALARM("${{{name}Long}}") AND ALARM("${{{name}Short}}")'
+
+
+def test_no_alarm_looks_further_back_than_cloudwatch_does(resources: Resources) -> None:
+    """PutMetricAlarm: a period is a multiple of a minute, and all of them together are a day at most; a week, where
+    one is an hour or longer."""
+    looks_back = {}
+    for name, alarm in resources.of_type("AWS::CloudWatch::Alarm").items():
+        stats = [metric["MetricStat"] for metric in alarm.get("Metrics", []) if "MetricStat" in metric]
+        (period,) = {stat["Period"] for stat in stats or [alarm]}
+        assert period % 60 == 0
+        looks_back[name] = period * alarm["EvaluationPeriods"]
+        assert looks_back[name] <= (604_800 if period >= 3600 else 86_400), name
+    assert max(looks_back.values()) == 3 * 86_400
 
 
 def metric_names(value: Any) -> set[str]:
@@ -292,7 +305,7 @@ def test_widgets_of_the_dashboard_lie_beside_each_other(resources: Resources) ->
 def test_each_alarm_that_is_sent_has_its_section_in_the_runbook(resources: Resources) -> None:
     runbook = sections((ROOT / "deploy" / "README.md").read_text())
     sent = {name for name, alarm in resources.alarms.items() if "AlarmActions" in alarm}
-    assert len(sent) == 13
+    assert len(sent) == 15
     for name in sent:
         text = runbook[name]
         for part in ("**Means.**", "**Look at.**", "**Do.**"):
