@@ -178,6 +178,12 @@ def test_tasks_follow_the_work_and_the_clock(resources: Resources) -> None:
     assert [action["ScalableTargetAction"]["MinCapacity"] for action in scheduled] == [6, 3]
 
 
+def test_a_deploy_leaves_the_number_of_tasks_to_autoscaling(resources: Resources) -> None:
+    """A DesiredCount here would be set at each update of the stack, whatever the peak has come to by then."""
+    assert "DesiredCount" not in resources.properties("Service")
+    assert resources.properties("ScalableTasks")["MinCapacity"] == 3  # to which a new service is raised
+
+
 # Of what is allowed.
 
 
