@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -260,6 +261,22 @@ def test_an_error_budget_is_watched_in_two_windows(
     assert rule == f'ALARM("${{{name}Long}}") AND ALARM("${{{name}Short}}")'
 
 
+def test_what_no_task_has_seen_is_an_alarm_too(resources: Resources) -> None:
+    """A 502 of the balancer's own is in none of the service's metrics. It is there only when there are any."""
+    alarm = resources.properties("BalancerErrors")
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/ApplicationELB", "HTTPCode_ELB_5XX_Count")
+    assert alarm["Dimensions"] == [
+        {"Name": "LoadBalancer", "Value": {"Fn::GetAtt": ["Balancer", "LoadBalancerFullName"]}}
+    ]
+    assert (alarm["Statistic"], alarm["Threshold"], alarm["TreatMissingData"]) == ("Sum", 0, "notBreaching")
+    # An instance that dies costs what is sent to it until two checks have failed, and the last of that times out later.
+    targets = resources.properties("Targets")
+    noticed_s = targets["HealthCheckIntervalSeconds"] * targets["UnhealthyThresholdCount"]
+    idle_s = int(attributes(resources.properties("Balancer"), "LoadBalancerAttributes")["idle_timeout.timeout_seconds"])
+    minutes = math.ceil((noticed_s + idle_s) / alarm["Period"]) + 1
+    assert minutes < alarm["DatapointsToAlarm"] < alarm["EvaluationPeriods"]
+
+
 def test_no_alarm_looks_further_back_than_cloudwatch_does(resources: Resources) -> None:
     """PutMetricAlarm: a period is a multiple of a minute, and all of them together are a day at most; a week, where
     one is an hour or longer."""
@@ -311,7 +328,7 @@ def test_widgets_of_the_dashboard_lie_beside_each_other(resources: Resources) ->
 def test_each_alarm_that_is_sent_has_its_section_in_the_runbook(resources: Resources) -> None:
     runbook = sections((ROOT / "deploy" / "README.md").read_text())
     sent = {name for name, alarm in resources.alarms.items() if "AlarmActions" in alarm}
-    assert len(sent) == 15
+    assert len(sent) == 16
     for name in sent:
         text = runbook[name]
         for part in ("**Means.**", "**Look at.**", "**Do.**"):
