@@ -232,6 +232,18 @@ def test_only_the_search_frontend_comes_in_and_only_through_the_balancer(resourc
     assert resources.properties("Balancer")["Scheme"] == "internal"
 
 
+def test_who_has_the_alarms_may_read_what_the_runbook_says(template: dict[str, Any], resources: Resources) -> None:
+    """``/metrics`` and ``/readyz`` of a task, which are read only; nobody may unless a security group is named."""
+    assert template["Parameters"]["MonitoringSecurityGroup"]["Default"] == ""
+    assert template["Resources"]["MonitoringIngress"]["Condition"] == "HasMonitoring"
+    rule = template["Resources"]["MonitoringIngress"]["Properties"]
+    assert rule["GroupId"] == {"Ref": "TaskSecurityGroup"}
+    assert rule["SourceSecurityGroupId"] == {"Ref": "MonitoringSecurityGroup"}
+    assert (rule["FromPort"], rule["ToPort"]) == ({"Ref": "OperationsPort"}, {"Ref": "OperationsPort"})
+    assert set(resources.of_type("AWS::EC2::SecurityGroupIngress")) == {"MonitoringIngress"}
+    assert "MonitoringSecurityGroup" in sections((ROOT / "deploy" / "README.md").read_text())["Runbook"]
+
+
 # Of alarms, dashboard and runbook.
 
 
