@@ -348,6 +348,15 @@ def test_each_alarm_that_is_sent_has_its_section_in_the_runbook(resources: Resou
         assert resources.alarms[name]["AlarmName"] == {"Fn::Sub": f"${{AWS::StackName}}-{name}"}
 
 
+def test_how_long_a_start_takes_is_as_it_was_measured() -> None:
+    """Up to the chip, which nobody has measured: there the metrics tell."""
+    measured = json.loads((ROOT / "benchmarks" / "results" / "neuron_standin.json").read_text())["start"]
+    steps = sections((ROOT / "deploy" / "README.md").read_text())["Sizing"]
+    row = next(line for line in steps.splitlines() if "benchmarks.neuron_standin" in line)
+    assert f"| {measured['cores']} cores × {measured['buckets']} buckets " in row
+    assert f"| {measured['seconds_to_ready']:.0f}; " in row
+
+
 def test_the_readme_lists_every_metric_and_no_other(emitted: set[str]) -> None:
     table = sections((ROOT / "deploy" / "README.md").read_text())["Metrics"]
     listed = set(re.findall(r"^\| `([a-z_<>]+)` \|", table, flags=re.MULTILINE))
