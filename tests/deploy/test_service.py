@@ -289,6 +289,13 @@ def test_what_no_task_has_seen_is_an_alarm_too(resources: Resources) -> None:
     assert minutes < alarm["DatapointsToAlarm"] < alarm["EvaluationPeriods"]
 
 
+def test_what_is_not_there_yet_is_not_missed(template: dict[str, Any], resources: Resources) -> None:
+    """Nor is it while the first instance of a new service boots: such an alarm is made after that."""
+    missing = {name for name, alarm in resources.alarms.items() if alarm.get("TreatMissingData") == "breaching"}
+    assert missing == {"CapacityShort", "MetricsMissing"}
+    assert {template["Resources"][name].get("DependsOn") for name in missing} == {"ScalableTasks"}
+
+
 def test_no_alarm_looks_further_back_than_cloudwatch_does(resources: Resources) -> None:
     """PutMetricAlarm: a period is a multiple of a minute, and all of them together are a day at most; a week, where
     one is an hour or longer."""
