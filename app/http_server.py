@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Iterator
 from typing import cast
@@ -13,17 +14,28 @@ import uvicorn
 from app.accepting import Acceptor, Compare
 from app.http_protocol import ConnectionProtocol
 
+logger = logging.getLogger(__name__)
+
 SWEEP_S = 1.0
 RETIRE_LOOK_S = 0.05
+# For the refusals of what was cancelled to be written, before the engine closes and the loop stands still for that.
+REFUSE_S = 1.0
 
 
 class HttpServer(uvicorn.Server):
-    """Its configuration's ``http`` should be a class made by ``limited``; the sweep sees to no other connections."""
+    """Its configuration's ``http`` should be a class made by ``limited``; the sweep sees to no other connections.
 
-    def __init__(self, config: uvicorn.Config, *, compare: Compare = lambda own: own) -> None:
+    ``patience_s`` is what requests get to finish once it stops accepting, in place of uvicorn's own
+    ``timeout_graceful_shutdown``.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, *, compare: Compare = lambda own: own, patience_s: float | None = None
+    ) -> None:
         super().__init__(config)
         self._acceptors: list[Acceptor] = []
         self._compare = compare
+        self._patience_s = patience_s
 
     @property
     def connections(self) -> int:
@@ -67,6 +79,21 @@ class HttpServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._stop_accepting()  # or what was accepted in this turn of the loop would be shut down by nobody
         await super().shutdown(sockets)
+
+    async def _wait_tasks_to_complete(self) -> None:
+        try:
+            await asyncio.wait_for(super()._wait_tasks_to_complete(), self._patience_s)
+        except asyncio.TimeoutError:
+            await self._cancel_tasks()
+
+    async def _cancel_tasks(self) -> None:
+        tasks = list(self.server_state.tasks)
+        if tasks:
+            logger.warning("%d requests were still running when the server's patience was up", len(tasks))
+            await asyncio.sleep(0)  # one that came in this turn has not begun, and couldn't answer if it never did
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=REFUSE_S)
 
     async def _stop_accepting(self) -> None:
         for acceptor in self._acceptors:

@@ -39,6 +39,8 @@ from app.swap_requests import SwapRequests
 
 logger = logging.getLogger(__name__)
 
+STDIN = 0  # the terminal, where one was there at the start
+
 
 class Supervisor:
     """Runs the service that ``settings`` describe until SIGTERM or SIGINT."""
@@ -47,6 +49,7 @@ class Supervisor:
         self._settings = settings
         self._readiness = ReadinessRule(settings.quorum)
         self._start_times = StartTimes()
+        self._had_terminal = os.isatty(STDIN)
         self._is_draining = False
         self._was_ready = asyncio.Event()
         self._exit_code = 0
@@ -73,7 +76,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_stop, number)
-        loop.add_signal_handler(signal.SIGHUP, requests.ask)
+        loop.add_signal_handler(signal.SIGHUP, self._on_hang_up, requests)
         swapping = loop.create_task(self._swap_task(requests))
         neuron = NeuronMetrics()
         monitor = NeuronMonitor(on_record=neuron.observe, on_end=neuron.forget_latest)
@@ -167,6 +170,13 @@ class Supervisor:
         self._fleet.stopping.set()
         self._traffic.close()  # the workers hold it open until they stop accepting; nobody should connect after that
         self._fleet.send(signal.SIGINT if hurry else signal.SIGTERM)
+
+    def _on_hang_up(self, requests: SwapRequests) -> None:
+        """It asks for another bundle, unless it says that the terminal is gone: then it ends as by Ctrl-C there."""
+        if self._had_terminal and not os.isatty(STDIN):
+            self._on_stop(signal.SIGINT)
+        else:
+            requests.ask()
 
     async def _swap_task(self, requests: SwapRequests) -> None:
         await self._was_ready.wait()  # who asks earlier is heard then

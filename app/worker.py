@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import gc
 import logging
-import math
 import os
 import signal
 import socket
@@ -37,6 +36,8 @@ HEARTBEAT_S = 0.25
 # A replica thread in Python code gives the loop its turn after this long instead of CPython's 5 ms, which is half of
 # the latency objective.
 SWITCH_INTERVAL_S = 0.0005
+# What is refused at the drain's bound has its answer by then.
+REFUSED_S = 1.0
 
 
 class Worker:
@@ -68,10 +69,13 @@ class Worker:
             proxy_headers=False,  # the client's address is used nowhere
             server_header=False,
             timeout_keep_alive=settings.keep_alive_s,
-            # Whole seconds, and not before what waits has been refused: this ends what runs without an end.
-            timeout_graceful_shutdown=math.ceil(settings.drain_timeout_s) + 1,
         )
-        self._server = HttpServer(config, compare=self._compare_connections)
+        self._server = HttpServer(
+            config,
+            compare=self._compare_connections,
+            # Not before what waits has been refused: this ends what runs without an end.
+            patience_s=settings.drain_timeout_s + REFUSED_S,
+        )
         self._hurry = asyncio.Event()
         self._drain_begun = asyncio.Event()
         self._watched = contextlib.ExitStack()

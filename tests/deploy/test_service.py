@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -178,6 +179,12 @@ def test_tasks_follow_the_work_and_the_clock(resources: Resources) -> None:
     assert [action["ScalableTargetAction"]["MinCapacity"] for action in scheduled] == [6, 3]
 
 
+def test_a_deploy_leaves_the_number_of_tasks_to_autoscaling(resources: Resources) -> None:
+    """A DesiredCount here would be set at each update of the stack, whatever the peak has come to by then."""
+    assert "DesiredCount" not in resources.properties("Service")
+    assert resources.properties("ScalableTasks")["MinCapacity"] == 3  # to which a new service is raised
+
+
 # Of what is allowed.
 
 
@@ -225,11 +232,23 @@ def test_only_the_search_frontend_comes_in_and_only_through_the_balancer(resourc
     assert resources.properties("Balancer")["Scheme"] == "internal"
 
 
+def test_who_has_the_alarms_may_read_what_the_runbook_says(template: dict[str, Any], resources: Resources) -> None:
+    """``/metrics`` and ``/readyz`` of a task, which are read only; nobody may unless a security group is named."""
+    assert template["Parameters"]["MonitoringSecurityGroup"]["Default"] == ""
+    assert template["Resources"]["MonitoringIngress"]["Condition"] == "HasMonitoring"
+    rule = template["Resources"]["MonitoringIngress"]["Properties"]
+    assert rule["GroupId"] == {"Ref": "TaskSecurityGroup"}
+    assert rule["SourceSecurityGroupId"] == {"Ref": "MonitoringSecurityGroup"}
+    assert (rule["FromPort"], rule["ToPort"]) == ({"Ref": "OperationsPort"}, {"Ref": "OperationsPort"})
+    assert set(resources.of_type("AWS::EC2::SecurityGroupIngress")) == {"MonitoringIngress"}
+    assert "MonitoringSecurityGroup" in sections((ROOT / "deploy" / "README.md").read_text())["Runbook"]
+
+
 # Of alarms, dashboard and runbook.
 
 
 @pytest.mark.parametrize(("objective", "good", "budget"), [("Latency", "within_slo", 1), ("Answers", "answered", 0.05)])
-@pytest.mark.parametrize(("speed", "spent_percent"), [("Fast", 2), ("Slow", 5), ("Lasting", 10)])
+@pytest.mark.parametrize(("speed", "spent_percent"), [("Fast", 2), ("Slow", 5), ("Lasting", 10), ("Creeping", 10)])
 def test_an_error_budget_is_watched_in_two_windows(
     resources: Resources, objective: str, good: str, budget: float, speed: str, spent_percent: float
 ) -> None:
@@ -252,6 +271,42 @@ def test_an_error_budget_is_watched_in_two_windows(
     assert resources.properties(f"{name}Long")["Threshold"] * hours / (30 * 24) * 100 == pytest.approx(spent_percent)
     rule = resources.properties(name)["AlarmRule"]["Fn::Sub"]
     assert rule == f'ALARM("${{{name}Long}}") AND ALARM("${{{name}Short}}")'
+
+
+def test_what_no_task_has_seen_is_an_alarm_too(resources: Resources) -> None:
+    """A 502 of the balancer's own is in none of the service's metrics. It is there only when there are any."""
+    alarm = resources.properties("BalancerErrors")
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("AWS/ApplicationELB", "HTTPCode_ELB_5XX_Count")
+    assert alarm["Dimensions"] == [
+        {"Name": "LoadBalancer", "Value": {"Fn::GetAtt": ["Balancer", "LoadBalancerFullName"]}}
+    ]
+    assert (alarm["Statistic"], alarm["Threshold"], alarm["TreatMissingData"]) == ("Sum", 0, "notBreaching")
+    # An instance that dies costs what is sent to it until two checks have failed, and the last of that times out later.
+    targets = resources.properties("Targets")
+    noticed_s = targets["HealthCheckIntervalSeconds"] * targets["UnhealthyThresholdCount"]
+    idle_s = int(attributes(resources.properties("Balancer"), "LoadBalancerAttributes")["idle_timeout.timeout_seconds"])
+    minutes = math.ceil((noticed_s + idle_s) / alarm["Period"]) + 1
+    assert minutes < alarm["DatapointsToAlarm"] < alarm["EvaluationPeriods"]
+
+
+def test_what_is_not_there_yet_is_not_missed(template: dict[str, Any], resources: Resources) -> None:
+    """Nor is it while the first instance of a new service boots: such an alarm is made after that."""
+    missing = {name for name, alarm in resources.alarms.items() if alarm.get("TreatMissingData") == "breaching"}
+    assert missing == {"CapacityShort", "MetricsMissing"}
+    assert {template["Resources"][name].get("DependsOn") for name in missing} == {"ScalableTasks"}
+
+
+def test_no_alarm_looks_further_back_than_cloudwatch_does(resources: Resources) -> None:
+    """PutMetricAlarm: a period is a multiple of a minute, and all of them together are a day at most; a week, where
+    one is an hour or longer."""
+    looks_back = {}
+    for name, alarm in resources.of_type("AWS::CloudWatch::Alarm").items():
+        stats = [metric["MetricStat"] for metric in alarm.get("Metrics", []) if "MetricStat" in metric]
+        (period,) = {stat["Period"] for stat in stats or [alarm]}
+        assert period % 60 == 0
+        looks_back[name] = period * alarm["EvaluationPeriods"]
+        assert looks_back[name] <= (604_800 if period >= 3600 else 86_400), name
+    assert max(looks_back.values()) == 3 * 86_400
 
 
 def metric_names(value: Any) -> set[str]:
@@ -292,12 +347,21 @@ def test_widgets_of_the_dashboard_lie_beside_each_other(resources: Resources) ->
 def test_each_alarm_that_is_sent_has_its_section_in_the_runbook(resources: Resources) -> None:
     runbook = sections((ROOT / "deploy" / "README.md").read_text())
     sent = {name for name, alarm in resources.alarms.items() if "AlarmActions" in alarm}
-    assert len(sent) == 13
+    assert len(sent) == 16
     for name in sent:
         text = runbook[name]
         for part in ("**Means.**", "**Look at.**", "**Do.**"):
             assert part in text, f"{name} lacks {part}"
         assert resources.alarms[name]["AlarmName"] == {"Fn::Sub": f"${{AWS::StackName}}-{name}"}
+
+
+def test_how_long_a_start_takes_is_as_it_was_measured() -> None:
+    """Up to the chip, which nobody has measured: there the metrics tell."""
+    measured = json.loads((ROOT / "benchmarks" / "results" / "neuron_standin.json").read_text())["start"]
+    steps = sections((ROOT / "deploy" / "README.md").read_text())["Sizing"]
+    row = next(line for line in steps.splitlines() if "benchmarks.neuron_standin" in line)
+    assert f"| {measured['cores']} cores × {measured['buckets']} buckets " in row
+    assert f"| {measured['seconds_to_ready']:.0f}; " in row
 
 
 def test_the_readme_lists_every_metric_and_no_other(emitted: set[str]) -> None:

@@ -61,7 +61,7 @@ class RunningService:
     about what happens to a query that is computed, and ask the same one again and again.
     """
 
-    def __init__(self, folder: Path, **settings: object) -> None:
+    def __init__(self, folder: Path, *, stdin: int = subprocess.DEVNULL, **settings: object) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / "stderr"
         self.output = folder / "stdout"
@@ -71,7 +71,7 @@ class RunningService:
         own = {f"QUERY_INTENT_{name.upper()}": str(value) for name, value in chosen.items()}
         with self.log.open("wb") as stderr, self.output.open("wb") as stdout:
             self.process = subprocess.Popen(
-                [COMMAND, "serve"], env=foreign | own, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+                [COMMAND, "serve"], env=foreign | own, stdin=stdin, stdout=stdout, stderr=stderr
             )
 
     def __enter__(self) -> RunningService:

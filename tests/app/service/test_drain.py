@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from pathlib import Path
 
@@ -112,6 +113,21 @@ def test_the_delay_can_be_skipped(start: Start, one_bucket_bundle: Path, signals
         assert client.reply().status == 200
     assert service.wait_exit() == 0  # which gives up long before the delay would have ended
     assert service.plain_lines == []
+
+
+def test_a_terminal_that_closes_ends_what_runs_in_it(tmp_path: Path, null_bundle: Path) -> None:
+    """As long as it is open, SIGHUP asks for a swap, there as anywhere."""
+    terminal, stdin = os.openpty()
+    with RunningService(tmp_path / "service", stdin=stdin, bundle=null_bundle, drain_delay_s=600) as service:
+        os.close(stdin)
+        service.wait_ready()
+        service.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: service.records_of("bundle swap"))
+        os.close(terminal)
+        service.process.send_signal(signal.SIGHUP)  # as the terminal's shell does, to whatever was started in it
+        assert service.wait_exit() == 0
+        assert service.records_of("draining")
+    assert len(service.records_of("bundle swap")) == 1
 
 
 def test_a_worker_that_hangs_is_ended_at_the_bound(start: Start) -> None:
