@@ -126,6 +126,7 @@ def test_predictions_are_counted_by_intent(service: RunningService) -> None:
 
 
 def test_health_checks_do_not_count_as_latency(service: RunningService) -> None:
+    service.wait_until_read()  # and has counted what others asked
     before = service.total("stage_seconds_count", stage="total")
 
     for path in ("/healthz", "/readyz", "/v1/model"):
@@ -141,11 +142,13 @@ def test_the_replicas_that_run_are_shown(service: RunningService) -> None:
 
 
 def test_a_row_is_counted_for_its_replica_and_bucket(service: RunningService) -> None:
+    service.wait_until_read()
     rows, seconds = service.total("rows_total"), service.total("replica_busy_seconds_total")
 
     service.classify("red shoes")
 
     assert wait_until(lambda: service.total("rows_total") == rows + 1)
+    service.wait_until_read()
     assert service.total("replica_busy_seconds_total") > seconds
     assert service.total("row_seconds_count") == service.total("rows_total")
     assert service.total("row_fill_ratio_count") == service.total("rows_total")
