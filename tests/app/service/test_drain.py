@@ -72,7 +72,7 @@ def test_what_still_waits_at_the_drains_bound_is_told_so(start: Start, one_bucke
 
 def test_during_the_delay_readiness_says_no_and_every_request_is_served(start: Start) -> None:
     """F2. Balancers need a moment to notice; until then, and at its end, nobody is turned away."""
-    service = start(null_ms=60, replicas=1, drain_delay_s=1.5, timeout_ms=10_000).wait_ready()
+    service = start(null_ms=60, replicas=1, drain_delay_s=6, timeout_ms=10_000).wait_ready()
 
     with service.connect() as old:
         assert old.request(post("/v1/intent", {"query": "a"})).status == 200
