@@ -265,7 +265,9 @@ class TestArtefact:
         module = torch.jit.trace(torch.nn.Sequential(inside), torch.ones(1, 4))
         assert "aten::linear" not in str(module.graph)
         inlined = str(module.inlined_graph)
-        on_chip = SimpleNamespace(graph=module.graph, inlined_graph=inlined.replace("aten::linear", "neuron::forward_1"))
+        on_chip = SimpleNamespace(
+            graph=module.graph, inlined_graph=inlined.replace("aten::linear", "neuron::forward_1")
+        )
         check_graph(on_chip, Path("row_8.pt"))
         partly = SimpleNamespace(graph=module.graph, inlined_graph=f"neuron::forward_1 {inlined}")
         with pytest.raises(BackendError, match=r"a part of its graph runs on the CPU \(aten::linear\)"):
