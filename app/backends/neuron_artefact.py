@@ -60,8 +60,10 @@ def check_graph(module: Any, path: Path) -> None:
     """Refuse a graph that the host would compute, all of it or a part.
 
     A compiler that fails leaves a model that still answers, and rightly, at the speed of the host: no canary sees that.
+    Where a graph calls modules inside, only ``inlined_graph`` shows what those do; torch has it from ``forward``, which
+    an SDK may have replaced.
     """
-    graph = str(module.graph)
+    graph = str(getattr(module, "inlined_graph", module.graph))
     if "neuron::forward" not in graph:
         raise BackendError(
             f"{path}: nothing in its graph runs on a NeuronCore (no neuron::forward), so the compiler fell back to the "

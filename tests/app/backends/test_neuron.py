@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -256,6 +257,21 @@ class TestArtefact:
             check_graph(Module(), Path("row_8.pt"))
         Module.graph = "%5 : Tensor = aten::to(%3, %4)\n%6 : Tensor = neuron::forward_v2_1(%5, %4)"
         check_graph(Module(), Path("row_8.pt"))
+
+    @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+    def test_what_modules_inside_it_do_counts(self) -> None:
+        """A trace calls each by name, and whether an SDK has them inlined is nowhere documented."""
+        inside = torch.nn.Sequential(torch.nn.Linear(4, 4))
+        module = torch.jit.trace(torch.nn.Sequential(inside), torch.ones(1, 4))
+        assert "aten::linear" not in str(module.graph)
+        inlined = str(module.inlined_graph)
+        on_chip = SimpleNamespace(
+            graph=module.graph, inlined_graph=inlined.replace("aten::linear", "neuron::forward_1")
+        )
+        check_graph(on_chip, Path("row_8.pt"))
+        partly = SimpleNamespace(graph=module.graph, inlined_graph=f"neuron::forward_1 {inlined}")
+        with pytest.raises(BackendError, match=r"a part of its graph runs on the CPU \(aten::linear\)"):
+            check_graph(partly, Path("row_8.pt"))
 
 
 class TestModel:

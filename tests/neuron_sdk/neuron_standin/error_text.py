@@ -22,7 +22,8 @@ def remember(error: Exception) -> None:
 def keep_error_text(module: torch.nn.Module) -> None:
     # Its C++ side, so that the module doesn't hold itself and unloads as soon as nobody has it any more.
     forward = module._c._get_method("forward")
-    module.__dict__["forward"] = functools.partial(_call, forward)
+    module.__dict__["forward"] = wrapped = functools.partial(_call, forward)
+    wrapped.inlined_graph = forward.inlined_graph  # type: ignore[attr-defined]  # where a module has its own from
 
 
 def _call(forward: Any, *inputs: Any, **keywords: Any) -> Any:
