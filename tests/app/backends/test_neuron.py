@@ -169,6 +169,17 @@ class TestReplicas:
         (failure,) = run_rows(host, bundles("inf1"), "inf1", replicas=1, PYTHONPATH=path)["failures"]
         assert "PyPI's empty placeholder" in failure
 
+    @pytest.mark.parametrize("raised", ["OSError('libnrt.so.1: no such file')", "TypeError('Descriptors cannot be')"])
+    def test_an_sdk_that_can_not_be_imported_says_what_to_install(
+        self, neuron_host: Make, bundles: Callable[..., Path], tmp_path: Path, raised: str
+    ) -> None:
+        (tmp_path / "torch_neuron.py").write_text(f"raise {raised}")
+        host = neuron_host("inf1.xlarge")
+        path = f"{tmp_path}:{host.env['PYTHONPATH']}"
+        (failure,) = run_rows(host, bundles("inf1"), "inf1", replicas=1, PYTHONPATH=path)["failures"]
+        assert failure.startswith("BackendError: target inf1: torch-neuron is installed and can't be imported: ")
+        assert "; the " in failure
+
 
 class TestCanary:
     """What a device that computes something else looks like: right shapes, finite numbers, no error."""
