@@ -197,6 +197,17 @@ class TestCanary:
         done = host.python(ENGINE, str(bundles("inf1")), "inf1", NEURON_RT_VISIBLE_CORES="0")
         assert done.stdout.startswith("BackendError: "), done.stdout + done.stderr
 
+    @pytest.mark.parametrize(("code", "said"), [(2, "; compile the target again"), (1003, "status=1003 message=")])
+    def test_a_row_that_the_runtime_refuses_is_said_in_a_sentence(
+        self, neuron_host: Make, bundles: Callable[..., Path], code: int, said: str
+    ) -> None:
+        host = neuron_host("inf1.xlarge")
+        host.break_core(1, str(code))
+        done = host.python(ENGINE, str(bundles("inf1")), "inf1", NEURON_RT_VISIBLE_CORES="1")
+        assert done.stdout.startswith(f"BackendError: replica 0: NeuronCore 1: status {code} ("), done.stdout
+        assert said in done.stdout
+        assert len(done.stdout.splitlines()) == 1
+
     def test_a_well_one_does(self, neuron_host: Make, bundles: Callable[..., Path]) -> None:
         done = neuron_host("inf1.xlarge").python(ENGINE, str(bundles("inf1")), "inf1", NEURON_RT_VISIBLE_CORES="0")
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -315,5 +326,5 @@ class TestModel:
 
         with pytest.raises(CoreFailed, match="NeuronCore 6: status 5"):
             self.model(raising("Failed to execute the model status=5 message=Timeout Exceeded")).forward(*self.ROW)
-        with pytest.raises(RuntimeError, match="status=1006"):
+        with pytest.raises(BackendError, match=r"NeuronCore 6: status 1006 \(NRT_EXEC_OOB\): .* \(.*message=OOB\)"):
             self.model(raising("Failed to execute the model status=1006 message=OOB")).forward(*self.ROW)
