@@ -28,7 +28,7 @@ class NeuronSdk:
 
     def problem(self) -> str | None:
         """Why it can't be used, in a sentence that says what to do; None when it can."""
-        if _version(self.distribution) in PLACEHOLDERS:
+        if is_placeholder(_version(self.distribution)):
             return (
                 f"the {self.distribution} that is installed is PyPI's empty placeholder; remove it, then install the "
                 f"SDK from AWS's repository: {self._install}"
@@ -41,6 +41,12 @@ class NeuronSdk:
             hint = f"{other.distribution}, which is, serves {other.chip} (target {other.target}) only; "
         return f"{self.distribution} isn't installed; {hint}install it with: {self._install}"
 
+    def import_problem(self, error: Exception) -> str:
+        """What ``error``, which importing the SDK raised, means and what to do about it."""
+        said = f"{self.distribution} is installed and can't be imported: {error}"
+        remedy = next((remedy for words, remedy in _REMEDIES if words in str(error)), "")
+        return f"{said}; {remedy or f'install what was tried together, see constraints/{self.target}.txt'}"
+
     @property
     def _install(self) -> str:
         return (
@@ -49,8 +55,15 @@ class NeuronSdk:
         )
 
 
-# What PyPI has under the names of the SDKs, which are published in AWS's own repository only.
-PLACEHOLDERS = frozenset({"1.0", "1.0.0"})
+# By what an import that fails says.
+_REMEDIES = (
+    (
+        "libnrt",
+        "the Neuron runtime isn't found: Inferentia 1's is in the SDK's wheel, so install that again; for Inferentia 2 "
+        "install aws-neuronx-runtime-lib, and set LD_LIBRARY_PATH=/opt/aws/neuron/lib",
+    ),
+    ("Descriptors cannot", "the protobuf that is installed is too new for it: pip install 'protobuf<3.20'"),
+)
 
 SDKS = {
     sdk.target: sdk
@@ -59,6 +72,11 @@ SDKS = {
         NeuronSdk("inf2", "Inferentia 2", "torch_neuronx", "torch-neuronx", "torch-neuronx==2.9.*", 2),
     )
 }
+
+
+def is_placeholder(found: str | None) -> bool:
+    """Whether a version is what PyPI has under the names of SDKs and compilers, which are in AWS's repository only."""
+    return found is not None and (found in ("1.0", "1.0.0") or found.startswith("1.0.post"))
 
 
 def _version(distribution: str) -> str | None:

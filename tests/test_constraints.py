@@ -84,6 +84,14 @@ def test_no_lock_takes_from_pypi_what_only_aws_has(lock: str) -> None:
     assert not FROM_AWS & pinned(lock).keys()
 
 
+@pytest.mark.parametrize("chip", ["inf1", "inf2"])
+def test_the_readme_says_which_file_is_for_what(chip: str) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for use, name in [("serving", "serve-"), ("compiling, and serving too", "compile-"), ("AWS's own packages", "")]:
+        (row,) = re.findall(rf"^\| {use} \| .*$", readme, re.MULTILINE)
+        assert f"`constraints/{name}{chip}.txt`" in row
+
+
 @pytest.mark.parametrize(("chip", "package"), [("inf1", "torch-neuron"), ("inf2", "torch-neuronx")])
 def test_the_sdk_is_pinned_to_one_version_which_the_extra_allows_and_whose_torch_is_pinned(
     chip: str, package: str

@@ -70,11 +70,8 @@ class NeuronBackend:
             raise BackendError(f"target {self._sdk.target}: {problem}")
         try:
             binding = self._bind()
-        except (ImportError, AttributeError) as error:
-            raise BackendError(
-                f"target {self._sdk.target}: the {self._sdk.distribution} that is installed can't be used, "
-                f"{self._sdk.pins} can: {error}"
-            ) from error
+        except Exception as error:  # a library that isn't found is an OSError, a protobuf too new a TypeError, …
+            raise BackendError(f"target {self._sdk.target}: {self._sdk.import_problem(error)}") from error
         # The device computes; threads of the host's operators would only take the event loop's core.
         binding.torch.set_num_threads(1)
         return binding

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.backends.neuron_artefact import Artefact
 from app.backends.neuron_status import UNINITIALISED, Action, status_of
-from app.errors import CoreFailed, Remedy
+from app.errors import BackendError, CoreFailed, Remedy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ class NeuronModel:
     def forward(
         self, hidden: NDArray[np.float32], mask: NDArray[np.float32], pool: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Raises ``CoreFailed`` where the runtime says that the core is to blame, else what the runtime raised."""
+        """Raises ``CoreFailed`` where the runtime says that the core is to blame, else ``BackendError``."""
         torch = self._torch
         row = {"hidden": hidden, "mask": mask, "pool": pool}
         # No copy where the dtype is float32: the call is over before the buffers are written again.
@@ -44,9 +44,7 @@ class NeuronModel:
             with torch.no_grad():
                 result = self._modules[hidden.shape[1]](*inputs)
         except RuntimeError as error:
-            if (failure := failure_of(error, self._place)) is not None:
-                raise failure from error
-            raise
+            raise failure_of(error, self._place) or refusal_of(error, self._place) from error
         result = result[0] if isinstance(result, (tuple, list)) else result
         logits: NDArray[np.float32] = result.float().numpy()
         return logits
@@ -71,3 +69,13 @@ def failure_of(error: RuntimeError, place: str) -> CoreFailed | None:
         Action.DROP_CORE: "; replace the host if it comes back after the worker has been started anew",
     }
     return CoreFailed(f"{place}: {status}{advice.get(status.action, '')}", fault=status.name, remedy=remedy)
+
+
+def refusal_of(error: RuntimeError, place: str) -> BackendError:
+    """What else ended a row: a query's fault, if it runs rows already; the artefact's, if that is its first."""
+    status, lines = status_of(error), str(error).strip().splitlines()
+    if status is None:
+        return BackendError(f"{place}: {' '.join(lines[-1:])}")
+    said = next((line.strip() for line in reversed(lines) if status_of(RuntimeError(line)) == status), "")
+    advice = "; compile the target again, with what is installed here" if status.action is Action.REFUSE else ""
+    return BackendError(f"{place}: {status}{advice} ({said})")

@@ -57,3 +57,20 @@ def test_the_other_generations_is_no_help_and_said_to_be_there(site: Path) -> No
     problem = INF1.problem()
     assert problem is not None
     assert "torch-neuronx, which is, serves Inferentia 2 (target inf2) only" in problem
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        (
+            "libnrt.so.1: cannot open shared object file",
+            "for Inferentia 2 install aws-neuronx-runtime-lib, and set LD_LIBRARY_PATH=",
+        ),
+        ("Descriptors cannot not be created directly.", "pip install 'protobuf<3.20'"),
+        ("undefined symbol: _ZN3c10", "see constraints/inf1.txt"),
+    ],
+)
+def test_an_import_that_fails_says_what_to_do(said: str, remedy: str) -> None:
+    problem = INF1.import_problem(OSError(said))
+    assert problem.startswith(f"torch-neuron is installed and can't be imported: {said}; ")
+    assert remedy in problem

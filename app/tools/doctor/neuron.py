@@ -105,18 +105,22 @@ def cores(found: list[Device], host: Host, wanted: int | None) -> Check:
             "take a larger instance, give the container every /dev/neuronN, or ask for fewer",
             cores=ours,
         )
-    holders = {
-        f"{process} on device {device.number}"
-        for device in found
-        if set(device.cores) & set(ours)
-        for process in device.processes
-    }
-    if holders:
+    shared = [device for device in found if device.processes and set(device.cores) & set(ours)]
+    holders = sorted({f"{process} on device {device.number}" for device in shared for process in device.processes})
+    if any(set(device.cores) <= set(ours) for device in shared):
         return failed(
             "neuron cores",
-            f"{len(ours)} to use ({seen}), but a core belongs to one process: {', '.join(sorted(holders))}",
+            f"{len(ours)} to use ({seen}), but a core belongs to one process: {', '.join(holders)}",
             f"end it (a service that runs here?), or leave its cores out with {VISIBLE_CORES}",
             cores=ours,
-            owners=sorted(holders),
+            owners=holders,
+        )
+    if shared:  # a chip may be shared, and which of its cores a process has isn't known
+        return warning(
+            "neuron cores",
+            f"{len(ours)} to use ({seen}), on chips of which others use cores, too: {', '.join(holders)}",
+            "the canary below decides whether ours are free; where it fails, end the other, or choose other cores",
+            cores=ours,
+            owners=holders,
         )
     return ok("neuron cores", f"{len(ours)} to use ({seen}), nobody has them", cores=ours, owners=[])

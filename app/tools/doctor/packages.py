@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from packaging.requirements import Requirement
 
 from app.bundle import TargetManifest
-from app.neuron_sdk import PLACEHOLDERS, SDKS
+from app.neuron_sdk import SDKS, is_placeholder
 from app.tools.doctor.check import Check, failed, ok, skipped, warning
 from app.tools.doctor.host import Host
 
@@ -62,7 +62,7 @@ def compiler(target: str) -> Check:
     found = installed(name)
     if found is None:
         return skipped("neuron compiler", f"no {name} here; compiling needs it, serving doesn't")
-    if _is_placeholder(found):
+    if is_placeholder(found):
         return failed(
             "neuron compiler",
             f"the {name} that is installed is PyPI's empty placeholder",
@@ -126,7 +126,3 @@ def made_by(manifest: TargetManifest) -> Check:
 
 def _satisfies(requirement: Requirement, found: str | None) -> bool:
     return found is not None and requirement.specifier.contains(found, prereleases=True)
-
-
-def _is_placeholder(found: str) -> bool:
-    return found in PLACEHOLDERS or found.startswith("1.0.post")

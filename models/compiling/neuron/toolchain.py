@@ -7,7 +7,7 @@ import importlib.metadata
 from types import ModuleType
 from typing import NamedTuple
 
-from app.neuron_sdk import SDKS
+from app.neuron_sdk import SDKS, is_placeholder
 from models.compiling.order import CompileError
 
 
@@ -32,10 +32,8 @@ def import_sdk(target: str) -> ModuleType:
         raise CompileError(f"target {target}: {problem}")
     try:
         return importlib.import_module(sdk.module)
-    except ImportError as error:
-        raise CompileError(
-            f"target {target}: {sdk.distribution} is installed and can't be imported: {error}"
-        ) from error
+    except Exception as error:  # a library that isn't found is an OSError, a protobuf too new a TypeError, …
+        raise CompileError(f"target {target}: {sdk.import_problem(error)}") from error
 
 
 def versions(target: str) -> dict[str, str]:
@@ -44,9 +42,10 @@ def versions(target: str) -> dict[str, str]:
 
     module, sdk, compiler = import_sdk(target), SDKS[target], COMPILERS[target]
     found = _version(compiler.distribution)
-    if found is None:
+    if found is None or is_placeholder(found):
+        lacks = "not" if found is None else f"PyPI's empty placeholder ({compiler.distribution} {found})"
         raise CompileError(
-            f"target {target}: {sdk.distribution} is installed, its compiler is not; install it with: pip install "
+            f"target {target}: {sdk.distribution} is installed, its compiler is {lacks}; install it with: pip install "
             f"--extra-index-url https://pip.repos.neuron.amazonaws.com {compiler.pins}"
         )
     return {

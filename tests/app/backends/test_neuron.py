@@ -169,6 +169,17 @@ class TestReplicas:
         (failure,) = run_rows(host, bundles("inf1"), "inf1", replicas=1, PYTHONPATH=path)["failures"]
         assert "PyPI's empty placeholder" in failure
 
+    @pytest.mark.parametrize("raised", ["OSError('libnrt.so.1: no such file')", "TypeError('Descriptors cannot be')"])
+    def test_an_sdk_that_can_not_be_imported_says_what_to_install(
+        self, neuron_host: Make, bundles: Callable[..., Path], tmp_path: Path, raised: str
+    ) -> None:
+        (tmp_path / "torch_neuron.py").write_text(f"raise {raised}")
+        host = neuron_host("inf1.xlarge")
+        path = f"{tmp_path}:{host.env['PYTHONPATH']}"
+        (failure,) = run_rows(host, bundles("inf1"), "inf1", replicas=1, PYTHONPATH=path)["failures"]
+        assert failure.startswith("BackendError: target inf1: torch-neuron is installed and can't be imported: ")
+        assert "; the " in failure
+
 
 class TestCanary:
     """What a device that computes something else looks like: right shapes, finite numbers, no error."""
@@ -185,6 +196,17 @@ class TestCanary:
         host = neuron_host(None, absent="constants")
         done = host.python(ENGINE, str(bundles("inf1")), "inf1", NEURON_RT_VISIBLE_CORES="0")
         assert done.stdout.startswith("BackendError: "), done.stdout + done.stderr
+
+    @pytest.mark.parametrize(("code", "said"), [(2, "; compile the target again"), (1003, "status=1003 message=")])
+    def test_a_row_that_the_runtime_refuses_is_said_in_a_sentence(
+        self, neuron_host: Make, bundles: Callable[..., Path], code: int, said: str
+    ) -> None:
+        host = neuron_host("inf1.xlarge")
+        host.break_core(1, str(code))
+        done = host.python(ENGINE, str(bundles("inf1")), "inf1", NEURON_RT_VISIBLE_CORES="1")
+        assert done.stdout.startswith(f"BackendError: replica 0: NeuronCore 1: status {code} ("), done.stdout
+        assert said in done.stdout
+        assert len(done.stdout.splitlines()) == 1
 
     def test_a_well_one_does(self, neuron_host: Make, bundles: Callable[..., Path]) -> None:
         done = neuron_host("inf1.xlarge").python(ENGINE, str(bundles("inf1")), "inf1", NEURON_RT_VISIBLE_CORES="0")
@@ -304,5 +326,5 @@ class TestModel:
 
         with pytest.raises(CoreFailed, match="NeuronCore 6: status 5"):
             self.model(raising("Failed to execute the model status=5 message=Timeout Exceeded")).forward(*self.ROW)
-        with pytest.raises(RuntimeError, match="status=1006"):
+        with pytest.raises(BackendError, match=r"NeuronCore 6: status 1006 \(NRT_EXEC_OOB\): .* \(.*message=OOB\)"):
             self.model(raising("Failed to execute the model status=1006 message=OOB")).forward(*self.ROW)

@@ -97,6 +97,12 @@ class TestCores:
         assert "pid 4711 (python serve.py) on device 0" in found.detail
         assert "NEURON_RT_VISIBLE_CORES" in found.remedy
 
+    def test_whoever_shares_a_chip_may_have_its_other_cores(self, tmp_path: Path) -> None:
+        taken = inf1(1, Process(4711, "other"))
+        found = cores(taken, host(tmp_path, NEURON_RT_VISIBLE_CORES="0-1"), 2)
+        assert (found.verdict, found.data["owners"]) == (Verdict.WARNING, ["pid 4711 (other) on device 0"])
+        assert cores(taken, host(tmp_path, NEURON_RT_VISIBLE_CORES="0-3"), 2).is_failed
+
     def test_an_owner_elsewhere_does_not_matter(self, tmp_path: Path) -> None:
         taken = [*inf1(1), Device(1, (4, 5, 6, 7), (Process(4711, "other"),))]
         assert cores(taken, host(tmp_path, NEURON_RT_VISIBLE_CORES="0-3"), None).verdict is Verdict.OK

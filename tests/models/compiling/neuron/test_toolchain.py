@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ AWS = r"pip\.repos\.neuron\.amazonaws\.com"
 
 
 @pytest.fixture(autouse=True)
-def nothing_stays_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_stays_imported(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delitem(sys.modules, "torch_neuron", raising=False)
+    yield
+    sys.modules.pop("torch_neuron", None)
 
 
 def install(folder: Path, package: str, version: str, module: str = "") -> None:
@@ -54,6 +57,25 @@ def test_an_sdk_that_breaks_says_what_it_said(tmp_path: Path, monkeypatch: pytes
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(CompileError, match="is installed and can't be imported: libneuron: undefined symbol"):
         import_sdk("inf1")
+
+
+def test_a_protobuf_that_is_too_new_for_the_sdk_is_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(
+        tmp_path, "torch-neuron", "1.13.1.2.11.13.0", "raise TypeError('Descriptors cannot not be created directly')"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(CompileError, match=r"pip install 'protobuf<3\.20'"):
+        versions("inf1")
+
+
+def test_pypi_s_placeholder_is_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, "torch-neuron", "1.13.1.2.11.13.0")
+    install(tmp_path, "neuron-cc", "1.0.post1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(CompileError, match=rf"PyPI's empty placeholder \(neuron-cc 1\.0\.post1\); install it.*{AWS}"):
+        versions("inf1")
 
 
 def test_versions_name_everything_that_made_an_artefact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
