@@ -98,6 +98,13 @@ class Examination:
         yield packages.made_by(manifest)
         each = int(manifest.options.get("pipeline_cores", 1))
         groups = [cores[start : start + each] for start in range(0, len(cores) - each + 1, each)]
+        if not groups:
+            yield failed(
+                "canary",
+                f"a copy of the model takes {each} cores, there are {len(cores)} to use: {format_cores(cores)}",
+                f"leave it more cores ({VISIBLE_CORES}), or compile it with --neuroncore-pipeline-cores 1",
+            )
+            return
         environ = {name: value for name, value in self._host.environ.items() if name != NUM_CORES}
         environ[VISIBLE_CORES] = format_cores(cores)
         yield from self._prove(bundle, target, [f"core {format_cores(group)}" for group in groups], environ)

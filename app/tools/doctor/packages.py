@@ -21,7 +21,7 @@ COMPILING = {
     "inf2": ("transformers>=4.57,<6",),
 }
 COMPILERS = {"inf1": "neuron-cc", "inf2": "neuronx-cc"}
-PYTHONS = {"inf1": ((3, 9), (3, 10)), "inf2": ((3, 10), (3, 11), (3, 12), (3, 13))}
+PYTHONS = {"inf1": ((3, 9), (3, 10)), "inf2": ((3, 11), (3, 12), (3, 13))}
 ENGINES = {"cpu": "openvino", "torch": "torch"}
 INSTALL = {"cpu": "make install, or pip install -e '.[cpu]'", "torch": "make install, or pip install -e '.[train]'"}
 
@@ -47,7 +47,7 @@ def python(target: str, host: Host) -> Check:
 
 
 def sdk(target: str) -> Check:
-    """It can be imported, and isn't the empty package that PyPI has under its name."""
+    """It is installed, and isn't the empty package that PyPI has under its name."""
     wanted = SDKS[target]
     problem = wanted.problem()
     found = installed(wanted.distribution)

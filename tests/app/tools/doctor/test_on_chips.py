@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from app.bundle import Bundle, write_manifest
 from tests.neuron import PLACEHOLDER, ROOT, NeuronHost, make_neuron_bundle
 
 pytest.importorskip("torch", reason="the stand-in SDK computes with torch")
@@ -120,3 +122,24 @@ def test_pypis_empty_package_is_told_from_the_sdk(
     assert "neuron sdk" in found.failed()
     assert "placeholder" in found.checks["neuron sdk"]["detail"]
     assert "pip.repos.neuron.amazonaws.com" in found.checks["neuron sdk"]["remedy"]
+
+
+def test_a_tiny_model_that_is_left_to_the_cpu_is_no_compiler_that_works(
+    neuron_host: Callable[..., NeuronHost], examine: Callable[..., Examined]
+) -> None:
+    found = examine(neuron_host("inf1.xlarge", compiler="fail"))
+    assert found.failed() == ["tiny compile"]
+    assert "nothing in its graph runs on a NeuronCore" in found.checks["tiny compile"]["detail"]
+
+
+def test_fewer_cores_than_a_copy_of_the_model_takes_are_said(
+    neuron_host: Callable[..., NeuronHost], examine: Callable[..., Examined], bundle: Path, tmp_path: Path
+) -> None:
+    pipeline = shutil.copytree(bundle, tmp_path / "pipeline")
+    target = json.loads((pipeline / "inf1" / "target.json").read_text())
+    target["options"]["pipeline_cores"] = 4
+    (pipeline / "inf1" / "target.json").write_text(json.dumps(target))
+    write_manifest(pipeline, Bundle(bundle).manifest)
+    found = examine(neuron_host("inf1.xlarge"), f"--bundle={pipeline}", NEURON_RT_VISIBLE_CORES="0-2")
+    assert found.failed() == ["canary"]
+    assert "a copy of the model takes 4 cores, there are 3 to use: 0-2" in found.checks["canary"]["detail"]
