@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import mmap
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +42,11 @@ class Line(NamedTuple):
 
     def replicas_out(self) -> set[int]:
         return {replica for replica in range(NAMED_REPLICAS) if self.out >> replica & 1}
+
+
+def bits_of(replicas: Iterable[int]) -> int:
+    """``Line.out`` of these."""
+    return sum(1 << replica for replica in replicas if replica < NAMED_REPLICAS)
 
 
 EMPTY = Line(0, WorkerState.ABSENT, 0, 0, 0.0)

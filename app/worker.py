@@ -28,7 +28,7 @@ from app.logs import configure_logging
 from app.main import Service
 from app.metrics import share_by_slot
 from app.orders import EXIT_REPLICAS_LOST, EXIT_START_FAILED, Orders
-from app.status_board import EMPTY, NAMED_REPLICAS, NOT_ACCEPTING, Line, StatusBoard, WorkerState
+from app.status_board import EMPTY, NOT_ACCEPTING, Line, StatusBoard, WorkerState, bits_of
 
 logger = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class Worker:
                 state = WorkerState.DRAINING
             replicas, ready = readiness.replicas, readiness.replicas_ready
             connections = self._server.connections if self._server.is_accepting else NOT_ACCEPTING
-            out = sum(1 << replica for replica in self._service.engine.pool.out if replica < NAMED_REPLICAS)
+            out = bits_of(self._service.engine.pool.out)
             self._line = Line(os.getpid(), state, replicas, ready, time.monotonic(), connections, out)
             self._board.write(self._orders.slot, self._line)
             self._service.sample()
