@@ -249,8 +249,10 @@ class ReplicaPool:
         return len(entries)
 
     def close(self, *, timeout_s: float = 5.0) -> None:
-        """Stop the replicas after their running row. Blocks for at most ``timeout_s``."""
+        """Stop the replicas after their running row. Blocks for at most ``timeout_s``, the first time only."""
         with self._lock:
+            if self._closed:
+                return
             self._closed = True
             self._wake(len(self._idle))
         for replica in self._replicas:
